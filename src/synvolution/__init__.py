@@ -1,0 +1,12 @@
+"""Converter: Transformers in directed-graph-network form, with an exactly unitary mixing operator."""
+
+from importlib.metadata import version
+
+from synvolution.nn.permutation import LearnedPermutation
+from synvolution.ops.dhhp import DHHP
+from synvolution.ops.lhhp import LHHP
+from synvolution.ops.synvolve import synvolve
+
+__version__ = version("synvolution")
+
+__all__ = ["DHHP", "LHHP", "LearnedPermutation", "__version__", "synvolve"]

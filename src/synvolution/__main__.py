@@ -1,0 +1,5 @@
+"""``python -m synvolution``."""
+
+from synvolution.cli import main
+
+main()

@@ -1,0 +1,5 @@
+"""Layers."""
+
+from synvolution.nn.permutation import LearnedPermutation
+
+__all__ = ["LearnedPermutation"]

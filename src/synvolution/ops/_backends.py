@@ -1,0 +1,124 @@
+"""Which code computes an operator: the table of backends and the choice among them.
+
+A backend is four functions with the shapes of the custom operators in ``givens.py`` and ``synvolve.py``. To add one,
+write a file with these four and add a line to ``BACKENDS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from synvolution.ops import _reference
+
+
+class Backend(NamedTuple):
+    """The four functions of a backend, and the devices it runs on (None: all)."""
+
+    chain: Callable[[Tensor, Tensor, bool], Tensor]
+    chain_backward: Callable[[Tensor, Tensor, Tensor, bool], tuple[Tensor, Tensor]]
+    synvolve: Callable[..., Tensor]
+    synvolve_backward: Callable[..., tuple[Tensor, Tensor, Tensor, Tensor]]
+    devices: tuple[str, ...] | None = None
+
+
+def fold_heads(v: Tensor, heads: int) -> Tensor:
+    """(B, N, 2, H·D) → (B·H, N, 2, D)."""
+    return v.unflatten(-1, (heads, v.shape[-1] // heads)).movedim(3, 1).flatten(0, 1)
+
+
+def unfold_heads(v: Tensor, heads: int) -> Tensor:
+    """(B·H, N, 2, D) → (B, N, 2, H·D)."""
+    return v.unflatten(0, (v.shape[0] // heads, heads)).movedim(1, 3).flatten(-2)
+
+
+def _fold_index(index: Tensor | None, batch: int, heads: int) -> Tensor | None:
+    """(B or 1, L, N) → (B·H, L, N)."""
+    return None if index is None else index.expand(batch, -1, -1).repeat_interleave(heads, 0)
+
+
+def reference_chain(run: _reference.Runner, x: Tensor, angles: Tensor, upper: bool) -> Tensor:
+    # a custom operator must not return its input, which the carry of a single row is
+    return run(x, angles, upper)[0].clone(memory_format=torch.contiguous_format)
+
+
+def reference_chain_backward(
+    run: _reference.Runner, grad: Tensor, y: Tensor, angles: Tensor, upper: bool
+) -> tuple[Tensor, Tensor]:
+    _, g_x, g_angles = _reference.unrotate(run, y, grad, angles, upper)
+    return g_x.clone(memory_format=torch.contiguous_format), g_angles
+
+
+def reference_synvolve(
+    run: _reference.Runner, v: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, index: Tensor | None
+) -> Tensor:
+    batch, heads = phase.shape[:2]
+    folded = _fold_index(index, batch, heads)
+    out = _reference.synvolve(
+        run, fold_heads(v, heads), lower.flatten(0, 1), upper.flatten(0, 1), phase.flatten(0, 1), folded
+    )
+    return unfold_heads(out, heads).contiguous()
+
+
+def reference_synvolve_backward(
+    run: _reference.Runner,
+    grad: Tensor,
+    out: Tensor,
+    lower: Tensor,
+    upper: Tensor,
+    phase: Tensor,
+    index: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    batch, heads = phase.shape[:2]
+    folded = _fold_index(index, batch, heads)
+    signals = fold_heads(grad, heads), fold_heads(out, heads)
+    angles = lower.flatten(0, 1), upper.flatten(0, 1), phase.flatten(0, 1)
+    g_v, *rest = _reference.synvolve_backward(run, *signals, *angles, folded)
+    g_lower, g_upper, g_phase = (g.unflatten(0, (batch, heads)).contiguous() for g in rest)
+    return unfold_heads(g_v, heads).contiguous(), g_lower, g_upper, g_phase
+
+
+def _from_runner(run: _reference.Runner) -> Backend:
+    return Backend(
+        partial(reference_chain, run),
+        partial(reference_chain_backward, run),
+        partial(reference_synvolve, run),
+        partial(reference_synvolve_backward, run),
+    )
+
+
+#: Backends in order of preference for ``backend="auto"``; ``loop`` is the definition and never chosen by itself.
+BACKENDS: dict[str, Backend] = {
+    "scan": _from_runner(_reference.scan),
+    "loop": _from_runner(_reference.loop),
+}
+
+
+def choose(name: str, device: torch.device) -> Backend:
+    """The backend of that name, or for ``"auto"`` the first that runs on the device."""
+    if name == "auto":
+        return next(b for b in BACKENDS.values() if b.devices is None or device.type in b.devices)
+    backend = BACKENDS[name]
+    if backend.devices is not None and device.type not in backend.devices:
+        raise ValueError(f"backend {name!r} runs on {', '.join(backend.devices)}, the tensors are on {device.type}")
+    return backend
+
+
+def automatic(device: torch.device) -> str:
+    """Name of the backend that ``"auto"`` stands for on a device.
+
+    Example:
+        >>> automatic(torch.device("meta"))
+        'scan'
+    """
+    return next(name for name, b in BACKENDS.items() if b is choose("auto", device))
+
+
+def check_backend(name: str) -> None:
+    """Refuse a backend that does not exist."""
+    if name != "auto" and name not in BACKENDS:
+        raise ValueError(f"unknown backend {name!r}: choose one of {', '.join(['auto', *BACKENDS])}")
