@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -53,7 +54,9 @@ def test_unrotated_gradients_match_autograd_through_the_float64_scan(backend: st
     weight = torch.randn_like(inputs[0])
     exact = [t.clone().requires_grad_() for t in inputs]
     v, lower, upper, phase = exact
-    out = _reference.synvolve(_reference.scan, v, lower[:, None], upper[:, None], phase)
+    out = _reference.synvolve(
+        partial(_reference.apply_chain, _reference.scan), v, lower[:, None], upper[:, None], phase
+    )
     expected = torch.autograd.grad((out * weight).sum(), exact)
 
     single = [t.float().requires_grad_() for t in inputs]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from synvolution.ops import _reference
+from synvolution.ops import _cpu, _reference
 
 
 class Backend(NamedTuple):
@@ -41,31 +41,18 @@ def _fold_index(index: Tensor | None, batch: int, heads: int) -> Tensor | None:
     return None if index is None else index.expand(batch, -1, -1).repeat_interleave(heads, 0)
 
 
-def reference_chain(run: _reference.Runner, x: Tensor, angles: Tensor, upper: bool) -> Tensor:
-    # a custom operator must not return its input, which the carry of a single row is
-    return run(x, angles, upper)[0].clone(memory_format=torch.contiguous_format)
-
-
-def reference_chain_backward(
-    run: _reference.Runner, grad: Tensor, y: Tensor, angles: Tensor, upper: bool
-) -> tuple[Tensor, Tensor]:
-    _, g_x, g_angles = _reference.unrotate(run, y, grad, angles, upper)
-    return g_x.clone(memory_format=torch.contiguous_format), g_angles
-
-
-def reference_synvolve(
-    run: _reference.Runner, v: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, index: Tensor | None
+def composed_synvolve(
+    apply: _reference.Apply, v: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, index: Tensor | None
 ) -> Tensor:
+    """Synvolve, with heads, from single chains."""
     batch, heads = phase.shape[:2]
     folded = _fold_index(index, batch, heads)
-    out = _reference.synvolve(
-        run, fold_heads(v, heads), lower.flatten(0, 1), upper.flatten(0, 1), phase.flatten(0, 1), folded
-    )
-    return unfold_heads(out, heads).contiguous()
+    angles = lower.flatten(0, 1), upper.flatten(0, 1), phase.flatten(0, 1)
+    return unfold_heads(_reference.synvolve(apply, fold_heads(v, heads), *angles, folded), heads).contiguous()
 
 
-def reference_synvolve_backward(
-    run: _reference.Runner,
+def composed_synvolve_backward(
+    undo: _reference.Undo,
     grad: Tensor,
     out: Tensor,
     lower: Tensor,
@@ -73,26 +60,50 @@ def reference_synvolve_backward(
     phase: Tensor,
     index: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Its gradients, from the un-rotation of single chains."""
     batch, heads = phase.shape[:2]
     folded = _fold_index(index, batch, heads)
     signals = fold_heads(grad, heads), fold_heads(out, heads)
     angles = lower.flatten(0, 1), upper.flatten(0, 1), phase.flatten(0, 1)
-    g_v, *rest = _reference.synvolve_backward(run, *signals, *angles, folded)
+    g_v, *rest = _reference.synvolve_backward(undo, *signals, *angles, folded)
     g_lower, g_upper, g_phase = (g.unflatten(0, (batch, heads)).contiguous() for g in rest)
     return unfold_heads(g_v, heads).contiguous(), g_lower, g_upper, g_phase
 
 
 def _from_runner(run: _reference.Runner) -> Backend:
-    return Backend(
-        partial(reference_chain, run),
-        partial(reference_chain_backward, run),
-        partial(reference_synvolve, run),
-        partial(reference_synvolve_backward, run),
-    )
+    def chain(x: Tensor, angles: Tensor, upper: bool) -> Tensor:
+        # a custom operator must not return its input, which the carry of a single row is
+        return run(x, angles, upper)[0].clone(memory_format=torch.contiguous_format)
+
+    def chain_backward(grad: Tensor, y: Tensor, angles: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
+        _, g_x, g_angles = _reference.unrotate(run, y, grad, angles, upper)
+        return g_x.clone(memory_format=torch.contiguous_format), g_angles
+
+    apply, undo = partial(_reference.apply_chain, run), partial(_reference.unrotate, run)
+    return Backend(chain, chain_backward, partial(composed_synvolve, apply), partial(composed_synvolve_backward, undo))
+
+
+def _compiled() -> Backend:
+    """The C++ kernels: synvolve of one order is one call, more orders and permutations are composed of chains."""
+
+    def synvolve(v: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, index: Tensor | None) -> Tensor:
+        if lower.shape[2] == 1 and index is None:
+            return _cpu.synvolve(v, lower, upper, phase)
+        return composed_synvolve(_cpu.chain, v, lower, upper, phase, index)
+
+    def synvolve_backward(
+        grad: Tensor, out: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, index: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        if lower.shape[2] == 1 and index is None:
+            return _cpu.synvolve_backward(grad, out, lower, upper, phase)
+        return composed_synvolve_backward(_cpu.unrotate, grad, out, lower, upper, phase, index)
+
+    return Backend(_cpu.chain, _cpu.chain_backward, synvolve, synvolve_backward, ("cpu",))
 
 
 #: Backends in order of preference for ``backend="auto"``; ``loop`` is the definition and never chosen by itself.
 BACKENDS: dict[str, Backend] = {
+    **({"cpp": _compiled()} if _cpu.kernels else {}),
     "scan": _from_runner(_reference.scan),
     "loop": _from_runner(_reference.loop),
 }

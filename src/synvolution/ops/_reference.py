@@ -4,7 +4,9 @@ Everything here is plain, differentiable, real-valued torch: the oracle of the f
 are none, and the route of second derivatives.
 
 Letters: B batch, N positions, D features, L orders, H heads. A complex signal is planar: ``(B, N, 2, D)``.
-A *runner* computes one chain: ``run(x, angles, upper) -> (y, carry)``; :func:`loop` and :func:`scan` are the two.
+A *runner* computes one chain with its carry: ``run(x, angles, upper) -> (y, carry)``; :func:`loop` and :func:`scan`.
+The compositions at the end take a chain as ``apply(x, angles, upper) -> y`` and its un-rotation as
+``undo(y, grad, angles, upper) -> (x, gradient of x, gradient of the angles)``, so that every backend can use them.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import torch
 from torch import Tensor
 
 Runner = Callable[[Tensor, Tensor, bool], tuple[Tensor, Tensor]]
+Apply = Callable[[Tensor, Tensor, bool], Tensor]
+Undo = Callable[[Tensor, Tensor, Tensor, bool], tuple[Tensor, Tensor, Tensor]]
 
 
 def rotation_coefficients(angles: Tensor) -> tuple[Tensor, Tensor]:
@@ -201,9 +205,14 @@ def unrotate(run: Runner, y: Tensor, grad: Tensor, angles: Tensor, upper: bool) 
     return x, g_x, angle_gradients(angles, inputs, outputs, grads)
 
 
-def unrotate_adjoint(run: Runner, y: Tensor, grad: Tensor, angles: Tensor, upper: bool) -> tuple[Tensor, ...]:
-    """:func:`unrotate` for the adjoint of a chain, with the gradient of the chain's own angles."""
-    x, g_x, g_flipped = unrotate(run, y, grad, adjoint_angles(angles), not upper)
+def apply_chain(run: Runner, x: Tensor, angles: Tensor, upper: bool) -> Tensor:
+    """One chain without its carry."""
+    return run(x, angles, upper)[0]
+
+
+def undo_adjoint(undo: Undo, y: Tensor, grad: Tensor, angles: Tensor, upper: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Un-rotation of the adjoint of a chain, with the gradient of the chain's own angles."""
+    x, g_x, g_flipped = undo(y, grad, adjoint_angles(angles), not upper)
     return x, g_x, adjoint_angles(g_flipped)
 
 
@@ -218,7 +227,7 @@ def permute_rows(x: Tensor, index: Tensor) -> Tensor:
 
 
 def synvolve(
-    run: Runner, v: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, index: Tensor | None = None
+    apply: Apply, v: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, index: Tensor | None = None
 ) -> Tensor:
     """Q^H [e^{iφ} ⊙ (Q v)] with Q = ∏_l H_l H_u P (eq. synvolution).
 
@@ -236,19 +245,19 @@ def synvolve(
     for order in reversed(orders):
         if index is not None:
             s = permute_rows(s, index[:, order])
-        s = run(s, upper[:, order], True)[0]
-        s = run(s, lower[:, order], False)[0]
+        s = apply(s, upper[:, order], True)
+        s = apply(s, lower[:, order], False)
     s = phase_product(phase, s)
     for order in orders:
-        s = run(s, adjoint_angles(lower[:, order]), True)[0]
-        s = run(s, adjoint_angles(upper[:, order]), False)[0]
+        s = apply(s, adjoint_angles(lower[:, order]), True)
+        s = apply(s, adjoint_angles(upper[:, order]), False)
         if index is not None:
             s = permute_rows(s, index[:, order].argsort(-1))
     return s
 
 
 def synvolve_backward(
-    run: Runner, grad: Tensor, out: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, index: Tensor | None = None
+    undo: Undo, grad: Tensor, out: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, index: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of :func:`synvolve` from its output alone, by un-rotating every factor.
 
@@ -265,14 +274,14 @@ def synvolve_backward(
     for order in reversed(range(orders)):
         if index is not None:
             s, g = permute_rows(s, index[:, order]), permute_rows(g, index[:, order])
-        s, g, g_upper[order] = unrotate_adjoint(run, s, g, upper[:, order], True)
-        s, g, g_lower[order] = unrotate_adjoint(run, s, g, lower[:, order], False)
+        s, g, g_upper[order] = undo_adjoint(undo, s, g, upper[:, order], True)
+        s, g, g_lower[order] = undo_adjoint(undo, s, g, lower[:, order], False)
     g_phase = (g[..., 1, :] * s[..., 0, :] - g[..., 0, :] * s[..., 1, :]).sum(-1)
     s, g = phase_product(-phase, s), phase_product(-phase, g)
     for order in range(orders):
-        s, g, again = unrotate(run, s, g, lower[:, order], False)
+        s, g, again = undo(s, g, lower[:, order], False)
         g_lower[order] = g_lower[order] + again
-        s, g, again = unrotate(run, s, g, upper[:, order], True)
+        s, g, again = undo(s, g, upper[:, order], True)
         g_upper[order] = g_upper[order] + again
         if index is not None:
             back = index[:, order].argsort(-1)

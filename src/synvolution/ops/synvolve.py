@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -202,13 +203,14 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _plain(v: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, index: Tensor | None, backend: str) -> Tensor:
-    return _backends.reference_synvolve(_reference.scan, v, lower, upper, phase, index)
+    return _backends.composed_synvolve(partial(_reference.apply_chain, _reference.scan), v, lower, upper, phase, index)
 
 
 def _plain_backward(
     grad: Tensor, out: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, index: Tensor | None, backend: str
 ) -> tuple[Tensor, ...]:
-    return _backends.reference_synvolve_backward(_reference.scan, grad, out, lower, upper, phase, index)
+    undo = partial(_reference.unrotate, _reference.scan)
+    return _backends.composed_synvolve_backward(undo, grad, out, lower, upper, phase, index)
 
 
 synvolve_op.register_autograd(_backward, setup_context=_save)

@@ -1,0 +1,182 @@
+// The Python module synvolution._kernels: addresses and sizes in, the best kernels of this machine called.
+//
+// Shapes, types and devices are checked in Python (synvolution/ops) before an address gets here.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <cstdint>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "kernels.hpp"
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace nb = nanobind;
+
+namespace {
+
+// The kernels of one instruction set for one type. A new kernel adds a line here and one in SYNV_KERNELS.
+template <class T> struct KernelsOf {
+    bool (*chain_forward)(synv::ChainArgs<T> const&);
+    bool (*chain_backward)(synv::ChainBackwardArgs<T> const&);
+    bool (*synvolve_forward)(synv::SynvolveArgs<T> const&);
+    bool (*synvolve_backward)(synv::SynvolveBackwardArgs<T> const&);
+};
+
+struct Kernels {
+    char const* name;
+    int bytes;  // of a vector
+    bool (*supported)();
+    KernelsOf<float> floats;
+    KernelsOf<double> doubles;
+    template <class T> KernelsOf<T> const& of() const {
+        if constexpr (sizeof(T) == sizeof(float)) return floats;
+        else return doubles;
+    }
+};
+
+#define SYNV_KERNELS(ISA) \
+    { synv::ISA::chain_forward, synv::ISA::chain_backward, synv::ISA::synvolve_forward, synv::ISA::synvolve_backward }
+#define SYNV_TABLE(ISA, BYTES) \
+    Kernels { #ISA, BYTES, ISA##_supported, SYNV_KERNELS(ISA), SYNV_KERNELS(ISA) }
+
+bool plain_supported() { return true; }
+
+#if defined(SYNV_X86_KERNELS)
+// These tests include the operating system's support of the wider registers.
+bool avx2_supported() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+bool avx512_supported() {
+    return avx2_supported() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+Kernels const TABLE[] = {SYNV_TABLE(avx512, 64), SYNV_TABLE(avx2, 32), SYNV_TABLE(plain, 16)};
+#else
+Kernels const TABLE[] = {SYNV_TABLE(plain, 16)};
+#endif
+
+Kernels const* best() {
+    Kernels const* choice = TABLE;
+    while (!choice->supported()) ++choice;  // the last one, plain, always is
+    return choice;
+}
+
+Kernels const* active = nullptr;
+
+void set_isa(std::string const& name) {
+    for (Kernels const& kernels : TABLE) {
+        if (name != kernels.name) continue;
+        if (!kernels.supported()) throw std::invalid_argument("this machine does not support '" + name + "'");
+        active = &kernels;
+        return;
+    }
+    throw std::invalid_argument("unknown instruction set '" + name + "': see supported_isas()");
+}
+
+nb::list supported_isas() {
+    nb::list names;
+    for (Kernels const& kernels : TABLE) {
+        if (kernels.supported()) names.append(kernels.name);
+    }
+    return names;
+}
+
+// Asks for large pages for a big, fresh tensor: touching it for the first time costs as much as computing it else.
+void advise_large_pages(std::uintptr_t address, std::size_t bytes) {
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    std::uintptr_t const page = 1u << 21;
+    std::uintptr_t const begin = (address + page - 1) / page * page, end = (address + bytes) / page * page;
+    if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);  // advice: failing is fine
+#else
+    (void)address, (void)bytes;
+#endif
+}
+
+template <class T> T* pointer(std::uintptr_t address) { return reinterpret_cast<T*>(address); }
+
+template <class Args> void run(bool (*kernel)(Args const&), Args const& args) {
+    nb::gil_scoped_release release;
+    if (!kernel(args)) throw std::bad_alloc();
+}
+
+using Address = std::uintptr_t;
+using Size = std::ptrdiff_t;
+
+// The active kernels, or those with shorter vectors if only so there is a vector of features for every thread.
+template <class T> KernelsOf<T> const& kernels_for(Size items, Size features, int threads) {
+    Kernels const* choice = active;
+#if defined(SYNV_X86_KERNELS)
+    Size const lanes = choice->bytes / Size(sizeof(T));
+    bool const idle = items * ((features + lanes - 1) / lanes) < threads && features > lanes / 2;
+    if (idle && choice == &TABLE[0] && TABLE[1].supported()) choice = &TABLE[1];
+#endif
+    return choice->of<T>();
+}
+
+// Sizes: B, N, D.
+template <class T>
+void chain_forward(Size batch, Size rows, Size features, int threads, bool upper, Address x, Address angles, Address y) {
+    synv::ChainArgs<T> const args{batch, rows, features, threads, upper, pointer<T const>(x), pointer<T const>(angles),
+                                  pointer<T>(y)};
+    run(kernels_for<T>(batch, features, threads).chain_forward, args);
+}
+
+template <class T>
+void chain_backward(Size batch, Size rows, Size features, int threads, bool upper, Address y, Address grad,
+                    Address angles, Address x, Address grad_x, Address grad_angles) {
+    synv::ChainBackwardArgs<T> const args{batch, rows, features, threads, upper, pointer<T const>(y),
+                                          pointer<T const>(grad), pointer<T const>(angles), pointer<T>(x),
+                                          pointer<T>(grad_x), pointer<T>(grad_angles)};
+    run(kernels_for<T>(batch, features, threads).chain_backward, args);
+}
+
+// Sizes: B, H, N, D.
+template <class T>
+void synvolve_forward(Size batch, Size heads, Size rows, Size features, int threads, Address v, Address lower,
+                      Address upper, Address phase, Address out) {
+    synv::SynvolveArgs<T> const args{batch, heads, rows, features, threads, pointer<T const>(v),
+                                     pointer<T const>(lower), pointer<T const>(upper), pointer<T const>(phase),
+                                     pointer<T>(out)};
+    run(kernels_for<T>(batch * heads, features / heads, threads).synvolve_forward, args);
+}
+
+template <class T>
+void synvolve_backward(Size batch, Size heads, Size rows, Size features, int threads, Address grad, Address out,
+                       Address lower, Address upper, Address phase, Address grad_v, Address grad_lower,
+                       Address grad_upper, Address grad_phase) {
+    synv::SynvolveBackwardArgs<T> const args{batch, heads, rows, features, threads, pointer<T const>(grad),
+                                             pointer<T const>(out), pointer<T const>(lower), pointer<T const>(upper),
+                                             pointer<T const>(phase), pointer<T>(grad_v), pointer<T>(grad_lower),
+                                             pointer<T>(grad_upper), pointer<T>(grad_phase)};
+    run(kernels_for<T>(batch * heads, features / heads, threads).synvolve_backward, args);
+}
+
+bool has_openmp() {
+#if defined(SYNV_OPENMP)
+    return true;
+#else
+    return false;
+#endif
+}
+
+}  // namespace
+
+NB_MODULE(_kernels, m) {
+    active = best();
+    m.def("isa", [] { return std::string(active->name); }, "Instruction set whose kernels are in use.");
+    m.def("set_isa", &set_isa, "Use the kernels of this instruction set (for tests).");
+    m.def("supported_isas", &supported_isas, "Instruction sets this machine supports, best first.");
+    m.def("has_openmp", &has_openmp, "Whether the kernels use threads.");
+    m.def("advise_large_pages", &advise_large_pages, "Ask for large pages for (address, bytes); no promise.");
+    m.def("chain_forward_float32", &chain_forward<float>);
+    m.def("chain_forward_float64", &chain_forward<double>);
+    m.def("chain_backward_float32", &chain_backward<float>);
+    m.def("chain_backward_float64", &chain_backward<double>);
+    m.def("synvolve_forward_float32", &synvolve_forward<float>);
+    m.def("synvolve_forward_float64", &synvolve_forward<double>);
+    m.def("synvolve_backward_float32", &synvolve_backward<float>);
+    m.def("synvolve_backward_float64", &synvolve_backward<double>);
+}
