@@ -25,6 +25,8 @@ template <class T> struct KernelsOf {
     bool (*chain_backward)(synv::ChainBackwardArgs<T> const&);
     bool (*synvolve_forward)(synv::SynvolveArgs<T> const&);
     bool (*synvolve_backward)(synv::SynvolveBackwardArgs<T> const&);
+    bool (*gru_forward)(synv::GruForwardArgs<T> const&);
+    bool (*gru_backward)(synv::GruBackwardArgs<T> const&);
 };
 
 struct Kernels {
@@ -39,8 +41,11 @@ struct Kernels {
     }
 };
 
-#define SYNV_KERNELS(ISA) \
-    { synv::ISA::chain_forward, synv::ISA::chain_backward, synv::ISA::synvolve_forward, synv::ISA::synvolve_backward }
+#define SYNV_KERNELS(ISA)                                                                                   \
+    {                                                                                                       \
+        synv::ISA::chain_forward, synv::ISA::chain_backward, synv::ISA::synvolve_forward,                   \
+            synv::ISA::synvolve_backward, synv::ISA::gru_forward, synv::ISA::gru_backward                   \
+    }
 #define SYNV_TABLE(ISA, BYTES) \
     Kernels { #ISA, BYTES, ISA##_supported, SYNV_KERNELS(ISA), SYNV_KERNELS(ISA) }
 
@@ -154,6 +159,62 @@ void synvolve_backward(Size batch, Size heads, Size rows, Size features, int thr
     run(kernels_for<T>(batch * heads, features / heads, threads).synvolve_backward, args);
 }
 
+// The GRU's arrays come by name: addresses, and sequences as (address, stride of the batch axis, of the step axis).
+template <class T> T* array(nb::dict const& arrays, char const* name) {
+    return pointer<T>(nb::cast<std::uintptr_t>(arrays[name]));
+}
+
+template <class T> synv::Sequence<T> sequence(nb::dict const& arrays, char const* name) {
+    nb::tuple const parts = nb::cast<nb::tuple>(arrays[name]);
+    return {pointer<T>(nb::cast<std::uintptr_t>(parts[0])), nb::cast<Size>(parts[1]), nb::cast<Size>(parts[2])};
+}
+
+// Sizes come as (B, N, D, H, threads).
+template <class Args> void set_sizes(Args& args, nb::tuple const& sizes) {
+    args.batch = nb::cast<std::ptrdiff_t>(sizes[0]);
+    args.steps = nb::cast<std::ptrdiff_t>(sizes[1]);
+    args.inputs = nb::cast<std::ptrdiff_t>(sizes[2]);
+    args.hidden = nb::cast<std::ptrdiff_t>(sizes[3]);
+    args.threads = nb::cast<int>(sizes[4]);
+}
+
+template <class T> void gru_forward(nb::tuple const& sizes, nb::dict const& a) {
+    synv::GruForwardArgs<T> args;
+    set_sizes(args, sizes);
+    args.x = sequence<T const>(a, "x");
+    args.h0 = array<T const>(a, "h0");
+    args.w_ih = array<T const>(a, "w_ih");
+    args.w_hh = array<T const>(a, "w_hh");
+    args.b_ih = array<T const>(a, "b_ih");
+    args.b_hh = array<T const>(a, "b_hh");
+    args.mask = array<std::uint8_t const>(a, "mask");
+    args.out = sequence<T>(a, "out");
+    args.h_n = array<T>(a, "h_n");
+    args.gates = sequence<T>(a, "gates");
+    run(active->of<T>().gru_forward, args);
+}
+
+template <class T> void gru_backward(nb::tuple const& sizes, nb::dict const& a) {
+    synv::GruBackwardArgs<T> args;
+    set_sizes(args, sizes);
+    args.grad_out = sequence<T const>(a, "grad_out");
+    args.grad_h_n = array<T const>(a, "grad_h_n");
+    args.x = sequence<T const>(a, "x");
+    args.out = sequence<T const>(a, "out");
+    args.gates = sequence<T const>(a, "gates");
+    args.h0 = array<T const>(a, "h0");
+    args.w_ih = array<T const>(a, "w_ih");
+    args.w_hh = array<T const>(a, "w_hh");
+    args.mask = array<std::uint8_t const>(a, "mask");
+    args.grad_x = sequence<T>(a, "grad_x");
+    args.grad_h0 = array<T>(a, "grad_h0");
+    args.grad_w_ih = array<T>(a, "grad_w_ih");
+    args.grad_w_hh = array<T>(a, "grad_w_hh");
+    args.grad_b_ih = array<T>(a, "grad_b_ih");
+    args.grad_b_hh = array<T>(a, "grad_b_hh");
+    run(active->of<T>().gru_backward, args);
+}
+
 bool has_openmp() {
 #if defined(SYNV_OPENMP)
     return true;
@@ -171,12 +232,14 @@ NB_MODULE(_kernels, m) {
     m.def("supported_isas", &supported_isas, "Instruction sets this machine supports, best first.");
     m.def("has_openmp", &has_openmp, "Whether the kernels use threads.");
     m.def("advise_large_pages", &advise_large_pages, "Ask for large pages for (address, bytes); no promise.");
-    m.def("chain_forward_float32", &chain_forward<float>);
-    m.def("chain_forward_float64", &chain_forward<double>);
-    m.def("chain_backward_float32", &chain_backward<float>);
-    m.def("chain_backward_float64", &chain_backward<double>);
-    m.def("synvolve_forward_float32", &synvolve_forward<float>);
-    m.def("synvolve_forward_float64", &synvolve_forward<double>);
-    m.def("synvolve_backward_float32", &synvolve_backward<float>);
-    m.def("synvolve_backward_float64", &synvolve_backward<double>);
+    // what the arguments are: kernels.hpp
+#define SYNV_BIND(NAME)                     \
+    m.def(#NAME "_float32", &NAME<float>);  \
+    m.def(#NAME "_float64", &NAME<double>);
+    SYNV_BIND(chain_forward)
+    SYNV_BIND(chain_backward)
+    SYNV_BIND(synvolve_forward)
+    SYNV_BIND(synvolve_backward)
+    SYNV_BIND(gru_forward)
+    SYNV_BIND(gru_backward)
 }

@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 
+from synvolution.nn.gru import GRU
 from synvolution.nn.permutation import LearnedPermutation
 from synvolution.ops.dhhp import DHHP
 from synvolution.ops.lhhp import LHHP
@@ -9,4 +10,4 @@ from synvolution.ops.synvolve import synvolve
 
 __version__ = version("synvolution")
 
-__all__ = ["DHHP", "LHHP", "LearnedPermutation", "__version__", "synvolve"]
+__all__ = ["DHHP", "GRU", "LHHP", "LearnedPermutation", "__version__", "synvolve"]

@@ -7,24 +7,37 @@ from importlib.metadata import version
 
 import torch
 
-from synvolution.ops import _backends
+from synvolution.ops import _backends, _cpu
 
 
 def describe() -> dict[str, str]:
-    """Versions, backend, threads and devices, as shown by ``synvolution info``.
+    """Version, backend, instruction set, threads, torch and devices, as shown by ``synvolution info``.
 
     Example:
-        >>> sorted(describe())
-        ['backend', 'devices', 'python', 'synvolution', 'threads', 'torch']
+        >>> list(describe())
+        ['synvolution', 'backend', 'instructions', 'threads', 'torch', 'python', 'processor', 'devices']
     """
+    backend = _backends.automatic(torch.device("cpu"))
+    built = _cpu.kernels is not None
     return {
         "synvolution": version("synvolution"),
-        "backend": _backends.automatic(torch.device("cpu")),
-        "threads": str(torch.get_num_threads()),
+        "backend": f"{backend} (compiled kernels)" if built else f"{backend} (no compiled kernels: slower)",
+        "instructions": f"{_cpu.kernels.isa()} of {', '.join(_cpu.kernels.supported_isas())}" if built else "torch's",
+        "threads": f"{torch.get_num_threads()}{'' if not built or _cpu.kernels.has_openmp() else ' (kernels: 1)'}",
         "torch": str(torch.__version__),
         "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
+        "processor": processor(),
         "devices": ", ".join(_devices()),
     }
+
+
+def processor() -> str:
+    """Name of the CPU, as far as the system tells."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
 
 
 def _devices() -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -27,13 +28,19 @@ except ImportError:
 LARGE_BYTES = 1 << 22
 
 
-def _kernel(name: str, dtype: torch.dtype) -> Any:
+def usable(*tensors: Tensor | None) -> bool:
+    """Whether the kernels are built and can work on these tensors."""
+    return kernels is not None and all(t is None or t.device.type == "cpu" for t in tensors)
+
+
+def kernel(name: str, dtype: torch.dtype) -> Any:
+    """The compiled function of that name for float32 or float64."""
     return getattr(kernels, f"{name}_{str(dtype).removeprefix('torch.')}")
 
 
-def _new(like: Tensor) -> Tensor:
-    """Uninitialised memory of the same shape."""
-    fresh = torch.empty(like.shape, dtype=like.dtype)
+def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """Uninitialised memory for a result, in large pages if it is big."""
+    fresh = torch.empty(shape, dtype=dtype)
     if fresh.nbytes >= LARGE_BYTES:
         kernels.advise_large_pages(fresh.data_ptr(), fresh.nbytes)
     return fresh
@@ -43,8 +50,8 @@ def chain(x: Tensor, angles: Tensor, upper: bool) -> Tensor:
     """x (B, N, 2, D), angles (B, N−1, 3) → (B, N, 2, D)."""
     x, angles = x.contiguous(), angles.contiguous()
     batch, n, _, d = x.shape
-    y = _new(x)
-    run = _kernel("chain_forward", x.dtype)
+    y = empty(x.shape, x.dtype)
+    run = kernel("chain_forward", x.dtype)
     run(batch, n, d, torch.get_num_threads(), upper, x.data_ptr(), angles.data_ptr(), y.data_ptr())
     return y
 
@@ -54,9 +61,9 @@ def _chain_backward(
 ) -> tuple[Tensor | None, Tensor, Tensor]:
     y, grad, angles = y.contiguous(), grad.contiguous(), angles.contiguous()
     batch, n, _, d = y.shape
-    x = _new(y) if with_input else None
-    g_x, g_angles = _new(y), torch.zeros_like(angles)
-    run = _kernel("chain_backward", y.dtype)
+    x = empty(y.shape, y.dtype) if with_input else None
+    g_x, g_angles = empty(y.shape, y.dtype), torch.zeros_like(angles)
+    run = kernel("chain_backward", y.dtype)
     run(
         *(batch, n, d, torch.get_num_threads(), upper),
         *(t.data_ptr() for t in (y, grad, angles)),
@@ -82,8 +89,8 @@ def synvolve(v: Tensor, lower: Tensor, upper: Tensor, phase: Tensor) -> Tensor:
     """v (B, N, 2, D), lower and upper (B, H, 1, N−1, 3), phase (B, H, N) → (B, N, 2, D)."""
     inputs = [t.contiguous() for t in (v, lower, upper, phase)]
     batch, n, _, d = v.shape
-    out = _new(v)
-    run = _kernel("synvolve_forward", v.dtype)
+    out = empty(v.shape, v.dtype)
+    run = kernel("synvolve_forward", v.dtype)
     run(
         *(batch, phase.shape[1], n, d, torch.get_num_threads()),
         *(t.data_ptr() for t in (*inputs, out)),
@@ -97,9 +104,9 @@ def synvolve_backward(
     """Gradients of v, lower, upper, phase from the output."""
     inputs = [t.contiguous() for t in (grad, out, lower, upper, phase)]
     batch, n, _, d = out.shape
-    g_v = _new(out)
+    g_v = empty(out.shape, out.dtype)
     others = [torch.zeros(t.shape, dtype=t.dtype) for t in (lower, upper, phase)]
-    run = _kernel("synvolve_backward", out.dtype)
+    run = kernel("synvolve_backward", out.dtype)
     run(
         *(batch, phase.shape[1], n, d, torch.get_num_threads()),
         *(t.data_ptr() for t in (*inputs, g_v, *others)),
