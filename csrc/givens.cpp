@@ -43,13 +43,13 @@ template <class T> struct Forward : ChainArgs<T> {
     }
     void finish(Shared const&, Own const&, std::ptrdiff_t) const {}
 
-    template <int K, bool TAIL>
+    template <int K, Place FAR>
     void tile(Shared const& c, Own const&, T*, std::ptrdiff_t item, std::ptrdiff_t first, std::ptrdiff_t count) const {
         std::ptrdiff_t const n = this->rows, d = this->features, at = item * n * 2 * d + first;
         SweepArgs<T, 1> const s{n, count, {{this->x + at, 2 * d, d}}, {{this->y + at, 2 * d, d}}, c.in, c.out,
                                 c.rotations, {}};
-        if (this->is_upper) sweep_one<T, K, Way<false, 1, 1, 1, TAIL, TAIL>>(s);
-        else sweep_one<T, K, Way<true, -1, 1, 1, TAIL, TAIL>>(s);
+        if (this->is_upper) sweep_one<T, K, Way<false, 1, 1, 1, FAR, FAR>>(s);
+        else sweep_one<T, K, Way<true, -1, 1, 1, FAR, FAR>>(s);
     }
 };
 
@@ -70,7 +70,7 @@ template <class T> struct Backward : ChainBackwardArgs<T> {
         gradients(this->rows, chain, c.rotations, this->grad_angles + item * 3 * (this->rows - 1));
     }
 
-    template <int K, bool TAIL>
+    template <int K, Place FAR>
     void tile(Shared const& c, Own const& sums, T*, std::ptrdiff_t item, std::ptrdiff_t first,
               std::ptrdiff_t count) const {
         std::ptrdiff_t const n = this->rows, d = this->features, at = item * n * 2 * d + first;
@@ -78,8 +78,8 @@ template <class T> struct Backward : ChainBackwardArgs<T> {
         SweepArgs<T, 2> const s{n, count, {{this->y + at, 2 * d, d}, {this->grad + at, 2 * d, d}},
                                 {{x, 2 * d, d}, {this->grad_x + at, 2 * d, d}}, c.out, c.in, c.rotations,
                                 {sums.of[OUT], sums.of[IN], sums.of[ROTATIONS], sums.of[CARRIES], T(1)}};
-        if (this->is_upper) sweep_two<T, K, Way<true, 1, -1, -1, TAIL, TAIL>, true>(s);
-        else sweep_two<T, K, Way<false, -1, -1, -1, TAIL, TAIL>, true>(s);
+        if (this->is_upper) sweep_two<T, K, Way<true, 1, -1, -1, FAR, FAR>, true>(s);
+        else sweep_two<T, K, Way<false, -1, -1, -1, FAR, FAR>, true>(s);
     }
 };
 

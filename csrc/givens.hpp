@@ -84,6 +84,26 @@ template <class T> SYNV_INLINE Vec<T> row_sums(Vec<T> const* rows) {
 
 template <class T> SYNV_INLINE void add_to(T* to, Vec<T> v, T sign) { store(to, load(to) + splat(sign) * v); }
 
+// Rows of a tensor lie far apart, so the processor does not foresee the next ones: it is told, this many rows ahead.
+constexpr std::ptrdiff_t AHEAD = 16;
+
+template <bool WRITE> SYNV_INLINE void ask_for(void const* line) {
+#if defined(__GNUC__) || defined(__clang__)
+    __builtin_prefetch(line, WRITE ? 1 : 0, 3);
+#else
+    (void)line;
+#endif
+}
+
+template <class T, int K, bool WRITE, class R> SYNV_INLINE void foresee(R const& rows, std::ptrdiff_t i) {
+    T const* at = rows.data + i * rows.step;  // beyond the last row the address is asked for in vain, not used
+    constexpr int LINE = 64 / int(sizeof(T)), WIDE = K * WIDTH<T>;
+    SYNV_UNROLL for (int k = 0; k < WIDE; k += LINE) {
+        ask_for<WRITE>(at + k);
+        ask_for<WRITE>(at + rows.gap + k);
+    }
+}
+
 // One row of a tile: real and imaginary part, K vectors each.
 template <class T, int K> struct Row {
     Vec<T> re[K], im[K];
@@ -159,10 +179,15 @@ template <class T, int K> SYNV_INLINE Row<T, K> rotate(Row<T, K>& carry, Row<T, 
 }
 
 // How a sweep goes: DOWN from row 0 or up from the last one; SIGN of the sine; signs of the phases at reading and
-// writing; whether the features read or written end within a vector.
-template <bool DOWN_, int SIGN_, int IN_, int OUT_, bool TAIL_IN_, bool TAIL_OUT_> struct Way {
-    static constexpr bool DOWN = DOWN_, TAIL_IN = TAIL_IN_, TAIL_OUT = TAIL_OUT_;
+// writing; whether rows are read from and written to a tensor or the scratch, and end there within a vector.
+enum class Place { SCRATCH, TENSOR, TENSOR_TAIL };
+
+template <bool DOWN_, int SIGN_, int IN_, int OUT_, Place FROM_, Place TO_> struct Way {
+    static constexpr bool DOWN = DOWN_;
     static constexpr int SIGN = SIGN_, IN = IN_, OUT = OUT_;
+    static constexpr bool FAR_IN = FROM_ != Place::SCRATCH, TAIL_IN = FROM_ == Place::TENSOR_TAIL;
+    static constexpr bool FAR_OUT = TO_ != Place::SCRATCH, TAIL_OUT = TO_ == Place::TENSOR_TAIL;
+    static constexpr std::ptrdiff_t AHEAD = DOWN_ ? SYNV_ISA::AHEAD : -SYNV_ISA::AHEAD;
 };
 
 // One signal.
@@ -175,6 +200,8 @@ template <class T, int K, class W> SYNV_SEPARATE void sweep_one(SweepArgs<T, 1> 
     for (std::ptrdiff_t t = 0; t < n - 1; ++t) {
         std::ptrdiff_t const j = W::DOWN ? t : n - 2 - t;       // rotation
         std::ptrdiff_t const source = W::DOWN ? j + 1 : j, target = W::DOWN ? j : j + 1;
+        if (W::FAR_IN) foresee<T, K, false>(from, source + W::AHEAD);
+        if (W::FAR_OUT) foresee<T, K, true>(to, target + W::AHEAD);
         Row<T, K> row = read<T, K, W::TAIL_IN>(from, source, args.features);
         turn<T, K, W::IN>(row, args.phase_in, source);
         Row<T, K> out =
@@ -219,6 +246,9 @@ template <class T, int K, class W, bool OUTPUTS> SYNV_SEPARATE void sweep_two(Sw
         for (int t = 0; t < count; ++t) {
             int const i = W::DOWN ? t : count - 1 - t;
             std::ptrdiff_t const j = begin + i, source = W::DOWN ? j + 1 : j, target = W::DOWN ? j : j + 1;
+            if (W::FAR_IN) foresee<T, K, false>(args.from[0], source + W::AHEAD);
+            if (W::FAR_IN) foresee<T, K, false>(args.from[1], source + W::AHEAD);
+            if (W::FAR_OUT) foresee<T, K, true>(args.to[1], target + W::AHEAD);
             Row<T, K> row = read<T, K, W::TAIL_IN>(args.from[0], source, args.features);
             Row<T, K> row_g = read<T, K, W::TAIL_IN>(args.from[1], source, args.features);
             inputs[i] = imaginary(row_g, row);

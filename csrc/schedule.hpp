@@ -5,7 +5,7 @@
 //     static constexpr int PLANES;                 scratch: so many values per row and feature of a tile
 //     struct Shared { Shared(Cutter&, rows); };    what all tiles of an item read, set by prepare(shared, item)
 //     struct Own { Own(Cutter&, rows); };          what a thread adds up: clear(), add(other); used by finish(shared, own, item)
-//     template <int K, bool TAIL> void tile(shared, own, scratch, item, first feature of the row, count)
+//     template <int K, Place FAR> void tile(shared, own, scratch, item, first feature of the row, count)
 // where an item is one head of one sequence.
 #pragma once
 
@@ -24,8 +24,8 @@ namespace {
 
 constexpr int MAX_THREADS = 256;
 
-// Working rows of a tile up to this size stay in the second-level cache of today's processors.
-constexpr std::ptrdiff_t CACHE_BYTES = 640 << 10;
+// A wide tile reads whole lines and shares each coefficient; beyond this size its working rows crowd the caches.
+constexpr std::ptrdiff_t CACHE_BYTES = 2048 << 10;
 
 inline int thread_number() {
 #if defined(_OPENMP)
@@ -133,10 +133,10 @@ template <class Op> class Schedule {
         std::ptrdiff_t const count = rest < width_ ? rest : width_;
         std::ptrdiff_t const first = item % op_.heads * features_ + begin;
         bool const wide = TILE_VECTORS > 1 && width_ > WIDTH<T>, tail = count < width_;
-        if (wide && tail) op_.template tile<TILE_VECTORS, true>(shared, own, scratch, item, first, count);
-        else if (wide) op_.template tile<TILE_VECTORS, false>(shared, own, scratch, item, first, count);
-        else if (tail) op_.template tile<1, true>(shared, own, scratch, item, first, count);
-        else op_.template tile<1, false>(shared, own, scratch, item, first, count);
+        if (wide && tail) op_.template tile<TILE_VECTORS, Place::TENSOR_TAIL>(shared, own, scratch, item, first, count);
+        else if (wide) op_.template tile<TILE_VECTORS, Place::TENSOR>(shared, own, scratch, item, first, count);
+        else if (tail) op_.template tile<1, Place::TENSOR_TAIL>(shared, own, scratch, item, first, count);
+        else op_.template tile<1, Place::TENSOR>(shared, own, scratch, item, first, count);
     }
 
     Op const& op_;

@@ -50,7 +50,7 @@ template <class T> struct Forward : SynvolveArgs<T> {
     }
     void finish(Shared const&, Own const&, std::ptrdiff_t) const {}
 
-    template <int K, bool TAIL>
+    template <int K, Place FAR>
     void tile(Shared const& c, Own const&, T* scratch, std::ptrdiff_t item, std::ptrdiff_t first,
               std::ptrdiff_t count) const {
         std::ptrdiff_t const n = this->rows, d = this->features, width = K * WIDTH<T>;
@@ -58,13 +58,13 @@ template <class T> struct Forward : SynvolveArgs<T> {
         Rows<T const> const input{this->v + at, 2 * d, d}, back{scratch, 2 * width, width};
         Rows<T> const output{this->out + at, 2 * d, d}, work{scratch, 2 * width, width};
         SweepArgs<T, 1> s{n, count, {input}, {work}, c.e0, nullptr, c.r1, {}};
-        sweep_one<T, K, Way<false, 1, 1, 0, TAIL, false>>(s);
+        sweep_one<T, K, Way<false, 1, 1, 0, FAR, Place::SCRATCH>>(s);
         s = {n, count, {back}, {work}, c.e1, nullptr, c.r2, {}};
-        sweep_one<T, K, Way<true, -1, 1, 0, false, false>>(s);
+        sweep_one<T, K, Way<true, -1, 1, 0, Place::SCRATCH, Place::SCRATCH>>(s);
         s.phase_in = c.phi;
-        sweep_one<T, K, Way<false, -1, 1, 0, false, false>>(s);
+        sweep_one<T, K, Way<false, -1, 1, 0, Place::SCRATCH, Place::SCRATCH>>(s);
         s = {n, count, {back}, {output}, c.e1, c.e0, c.r1, {}};
-        sweep_one<T, K, Way<true, 1, -1, -1, false, TAIL>>(s);
+        sweep_one<T, K, Way<true, 1, -1, -1, Place::SCRATCH, FAR>>(s);
     }
 };
 
@@ -91,7 +91,7 @@ template <class T> struct Backward : SynvolveBackwardArgs<T> {
     }
 
     // Undo the four sweeps one after the other: the forward's own sweeps with phi negated, on signal and gradient.
-    template <int K, bool TAIL>
+    template <int K, Place FAR>
     void tile(Shared const& c, Own const& sums, T* scratch, std::ptrdiff_t item, std::ptrdiff_t first,
               std::ptrdiff_t count) const {
         std::ptrdiff_t const n = this->rows, d = this->features, width = K * WIDTH<T>;
@@ -103,16 +103,16 @@ template <class T> struct Backward : SynvolveBackwardArgs<T> {
         Rows<T> const result{this->grad_v + at, 2 * d, d}, unwanted{nullptr, 0, 0};
         Sums<T> const first_chain{sums.of[BEFORE], nullptr, sums.of[ROTATIONS1], sums.of[CARRIES1], T(-1)};
         SweepArgs<T, 2> s{n, count, {x, g}, {work_x, work_g}, c.e0, nullptr, c.r1, first_chain};
-        sweep_two<T, K, Way<false, 1, 1, 0, TAIL, false>, false>(s);
+        sweep_two<T, K, Way<false, 1, 1, 0, FAR, Place::SCRATCH>, false>(s);
         s = {n, count, {back_x, back_g}, {work_x, work_g}, c.e1, nullptr, c.r2,
              {sums.of[BETWEEN], nullptr, sums.of[ROTATIONS2], sums.of[CARRIES2], T(-1)}};
-        sweep_two<T, K, Way<true, -1, 1, 0, false, false>, false>(s);
+        sweep_two<T, K, Way<true, -1, 1, 0, Place::SCRATCH, Place::SCRATCH>, false>(s);
         s.phase_in = c.phi;
         s.sums = {sums.of[AFTER], nullptr, sums.of[ROTATIONS2], sums.of[CARRIES2], T(1)};
-        sweep_two<T, K, Way<false, -1, -1, 0, false, false>, false>(s);
+        sweep_two<T, K, Way<false, -1, -1, 0, Place::SCRATCH, Place::SCRATCH>, false>(s);
         s = {n, count, {back_x, back_g}, {unwanted, result}, c.e1, c.e0, c.r1,
              {sums.of[BETWEEN], sums.of[BEFORE], sums.of[ROTATIONS1], sums.of[CARRIES1], T(1)}};
-        sweep_two<T, K, Way<true, 1, -1, -1, false, TAIL>, true>(s);
+        sweep_two<T, K, Way<true, 1, -1, -1, Place::SCRATCH, FAR>, true>(s);
     }
 };
 

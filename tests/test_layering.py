@@ -18,7 +18,7 @@ ALLOWED: dict[str, set[str]] = {
     "data": set(),
     "recipes": {"models", "data", "training"},
     "training": {"models", "nn", "ops", "spectral", "data", "recipes"},
-    "experiments": {"training", "models", "nn", "ops", "spectral", "data", "recipes"},
+    "experiments": {"training", "models", "nn", "ops", "spectral", "data", "recipes", "info"},
     "info": {"ops"},
     "cli": {"experiments", "training", "models", "nn", "ops", "spectral", "data", "recipes", "info"},
     "__main__": {"cli"},

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from synvolution.info import describe
 
 
 def info() -> None:
-    """Show version, backend, threads, torch and devices."""
+    """Show version, backend, instruction set, threads, torch and devices."""
     for name, value in describe().items():
         print(f"{name:12} {value}")
 
 
-COMMANDS = {"info": info}
+def commands() -> dict[str, Callable[..., None]]:
+    """The commands by name; imported late, since they need the command line's extra."""
+    from synvolution.experiments.bench import bench
+
+    return {"info": info, "bench": bench}
 
 
 def main() -> None:
@@ -25,6 +30,13 @@ def main() -> None:
             info()
             return
         sys.exit("the command line needs its extra: pip install 'synvolution[train]'")
-    tyro.extras.subcommand_cli_from_dict(
-        COMMANDS, prog="synvolution", description="Converter: exact unitary sequence mixing.", sort_subcommands=False
-    )
+    try:
+        tyro.extras.subcommand_cli_from_dict(
+            commands(),
+            prog="synvolution",
+            description="Converter: exact unitary sequence mixing.",
+            sort_subcommands=False,
+        )
+    except (ValueError, OSError) as error:
+        print(f"synvolution: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,56 @@
+"""Peak memory of synvolve, forward and backward, in a process of its own: ``python -m … B N D`` prints JSON."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+from synvolution.experiments.operands import synvolve_operands
+from synvolution.ops.synvolve import synvolve
+
+#: ru_maxrss is in kilobytes on Linux and in bytes on macOS.
+UNIT = 1 if sys.platform == "darwin" else 1024
+
+
+def resident_bytes() -> int:
+    """What the process holds now; where the system does not tell, what it held at most."""
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        return int(statm.read_text().split()[1]) * resource.getpagesize()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT
+
+
+def measure(batch: int, n: int, d: int) -> dict[str, float]:
+    """Bytes beyond inputs, parameters and incoming gradient, at the worst moment of forward and backward.
+
+    Returns:
+        ``tensors``: in units of the input's size; ``bytes_per_token``.
+    """
+    warm = synvolve_operands(1, 8, 4)
+    torch.autograd.grad(synvolve(*warm).sum(), warm)
+    inputs = synvolve_operands(batch, n, d)
+    grad = torch.ones_like(inputs[0])
+    before = resident_bytes()
+    out = synvolve(*inputs)
+    torch.autograd.grad(out, inputs, grad)
+    extra = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT - before
+    return {"tensors": extra / inputs[0].nbytes, "bytes_per_token": extra / (batch * n)}
+
+
+def measure_in_child(batch: int, n: int, d: int) -> dict[str, float]:
+    """:func:`measure` in a fresh process, so that nothing else is in the peak."""
+    command = [sys.executable, "-m", "synvolution.experiments.peak_memory", str(batch), str(n), str(d)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"measuring the memory of {(batch, n, d)} failed: {done.stderr.strip()[-500:]}")
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(*(int(word) for word in sys.argv[1:4]))))
