@@ -24,10 +24,10 @@ constexpr int TILE_VECTORS = 2;
 constexpr int TILE_VECTORS = 1;
 #endif
 
-// Where the rows of a tile lie: element (row, plane, k) is data[row * step + plane * gap + k].
+// Where the rows of a tile lie: element (row, plane, k) is data[(row - origin) * step + plane * gap + k].
 template <class T> struct Rows {
     T* data;
-    std::ptrdiff_t step, gap;
+    std::ptrdiff_t step, gap, origin;
 };
 
 // Sums over features that the backward pass collects, one per row or rotation.
@@ -39,13 +39,13 @@ template <class T> struct Sums {
     T sign;       // with which they are added
 };
 
+// A sweep of S signals: the signal alone, or signal and gradient.
 template <class T, int S> struct SweepArgs {
-    std::ptrdiff_t rows;
-    std::ptrdiff_t features;                  // of this tile
+    std::ptrdiff_t features;  // of this tile
     Rows<T const> from[S];
-    Rows<T> to[S];                            // data null: not wanted
+    Rows<T> to[S];                             // data null: not wanted
     T const *phase_in, *phase_out, *rotation;  // (rows, 2): cosine and sine; phases may be null
-    Sums<T> sums;                             // used with two signals only
+    Sums<T> sums;                              // used with two signals only
 };
 
 #if defined(SYNV_VECTOR_EXTENSIONS) && defined(SYNV_SHUFFLE)
@@ -96,7 +96,7 @@ template <bool WRITE> SYNV_INLINE void ask_for(void const* line) {
 }
 
 template <class T, int K, bool WRITE, class R> SYNV_INLINE void foresee(R const& rows, std::ptrdiff_t i) {
-    T const* at = rows.data + i * rows.step;  // beyond the last row the address is asked for in vain, not used
+    T const* at = rows.data + (i - rows.origin) * rows.step;  // beyond the last row the address is asked for in vain, not used
     constexpr int LINE = 64 / int(sizeof(T)), WIDE = K * WIDTH<T>;
     SYNV_UNROLL for (int k = 0; k < WIDE; k += LINE) {
         ask_for<WRITE>(at + k);
@@ -111,7 +111,7 @@ template <class T, int K> struct Row {
 
 template <class T, int K, bool TAIL>
 SYNV_INLINE Row<T, K> read(Rows<T const> const& rows, std::ptrdiff_t i, std::ptrdiff_t features) {
-    T const* at = rows.data + i * rows.step;
+    T const* at = rows.data + (i - rows.origin) * rows.step;
     Row<T, K> row;
     SYNV_UNROLL for (int k = 0; k < K; ++k) {
         row.re[k] = TAIL ? load_first(at + k * WIDTH<T>, features - k * WIDTH<T>) : load(at + k * WIDTH<T>);
@@ -123,7 +123,7 @@ SYNV_INLINE Row<T, K> read(Rows<T const> const& rows, std::ptrdiff_t i, std::ptr
 
 template <class T, int K, bool TAIL>
 SYNV_INLINE void write(Rows<T> const& rows, std::ptrdiff_t i, std::ptrdiff_t features, Row<T, K> const& row) {
-    T* at = rows.data + i * rows.step;
+    T* at = rows.data + (i - rows.origin) * rows.step;
     SYNV_UNROLL for (int k = 0; k < K; ++k) {
         if (TAIL) {
             store_first(at + k * WIDTH<T>, row.re[k], features - k * WIDTH<T>);
@@ -190,54 +190,84 @@ template <bool DOWN_, int SIGN_, int IN_, int OUT_, Place FROM_, Place TO_> stru
     static constexpr std::ptrdiff_t AHEAD = DOWN_ ? SYNV_ISA::AHEAD : -SYNV_ISA::AHEAD;
 };
 
-// One signal.
-template <class T, int K, class W> SYNV_SEPARATE void sweep_one(SweepArgs<T, 1> const& args) {
-    std::ptrdiff_t const n = args.rows;
-    auto const from = args.from[0];
-    auto const to = args.to[0];
-    Row<T, K> carry = read<T, K, W::TAIL_IN>(from, W::DOWN ? 0 : n - 1, args.features);
-    turn<T, K, W::IN>(carry, args.phase_in, W::DOWN ? 0 : n - 1);
-    for (std::ptrdiff_t t = 0; t < n - 1; ++t) {
-        std::ptrdiff_t const j = W::DOWN ? t : n - 2 - t;       // rotation
+// The carries of a sweep, one per signal.
+template <class T, int K, int S> struct Carries {
+    Row<T, K> of[S];
+};
+
+// Start a sweep at a row.
+template <class T, int K, class W, int S>
+SYNV_INLINE Carries<T, K, S> start(SweepArgs<T, S> const& args, std::ptrdiff_t i) {
+    Carries<T, K, S> carries;
+    for (int s = 0; s < S; ++s) {
+        carries.of[s] = read<T, K, W::TAIL_IN>(args.from[s], i, args.features);
+        turn<T, K, W::IN>(carries.of[s], args.phase_in, i);
+    }
+    return carries;
+}
+
+// End it: the carry is the last row.
+template <class T, int K, class W, int S>
+SYNV_INLINE void end(SweepArgs<T, S> const& args, std::ptrdiff_t i, Carries<T, K, S> carries) {
+    for (int s = 0; s < S; ++s) {
+        if (!args.to[s].data) continue;
+        turn<T, K, W::OUT>(carries.of[s], args.phase_out, i);
+        write<T, K, W::TAIL_OUT>(args.to[s], i, args.features, carries.of[s]);
+    }
+}
+
+// The carry alone through rotations begin ... end - 1, from begin on if DOWN, else from end - 1 on.
+template <class T, int K, class W, int S>
+SYNV_SEPARATE void carry_through(SweepArgs<T, S> const& args, Carries<T, K, S>& carries, std::ptrdiff_t begin,
+                                 std::ptrdiff_t end) {
+    Carries<T, K, S> carry = carries;
+    for (std::ptrdiff_t t = begin; t < end; ++t) {
+        std::ptrdiff_t const j = W::DOWN ? t : begin + end - 1 - t, source = W::DOWN ? j + 1 : j;
+        Vec<T> const c = splat(args.rotation[2 * j]), s = splat(W::SIGN * args.rotation[2 * j + 1]);
+        for (int i = 0; i < S; ++i) {
+            Row<T, K> row = read<T, K, W::TAIL_IN>(args.from[i], source, args.features);
+            turn<T, K, W::IN>(row, args.phase_in, source);
+            rotate<T, K>(carry.of[i], row, c, s);
+        }
+    }
+    carries = carry;
+}
+
+// Rotations begin ... end - 1 of all signals, in the order of carry_through; finished rows are written.
+template <class T, int K, class W, int S>
+SYNV_SEPARATE void sweep(SweepArgs<T, S> const& args, Carries<T, K, S>& carries, std::ptrdiff_t begin,
+                         std::ptrdiff_t end) {
+    Carries<T, K, S> carry = carries;
+    for (std::ptrdiff_t t = begin; t < end; ++t) {
+        std::ptrdiff_t const j = W::DOWN ? t : begin + end - 1 - t;
         std::ptrdiff_t const source = W::DOWN ? j + 1 : j, target = W::DOWN ? j : j + 1;
-        if (W::FAR_IN) foresee<T, K, false>(from, source + W::AHEAD);
-        if (W::FAR_OUT) foresee<T, K, true>(to, target + W::AHEAD);
-        Row<T, K> row = read<T, K, W::TAIL_IN>(from, source, args.features);
-        turn<T, K, W::IN>(row, args.phase_in, source);
-        Row<T, K> out =
-            rotate<T, K>(carry, row, splat(args.rotation[2 * j]), splat(W::SIGN * args.rotation[2 * j + 1]));
-        turn<T, K, W::OUT>(out, args.phase_out, target);
-        write<T, K, W::TAIL_OUT>(to, target, args.features, out);
+        Vec<T> const c = splat(args.rotation[2 * j]), s = splat(W::SIGN * args.rotation[2 * j + 1]);
+        for (int i = 0; i < S; ++i) {
+            if (W::FAR_IN) foresee<T, K, false>(args.from[i], source + W::AHEAD);
+            if (W::FAR_OUT && args.to[i].data) foresee<T, K, true>(args.to[i], target + W::AHEAD);
+            Row<T, K> row = read<T, K, W::TAIL_IN>(args.from[i], source, args.features);
+            turn<T, K, W::IN>(row, args.phase_in, source);
+            Row<T, K> out = rotate<T, K>(carry.of[i], row, c, s);
+            if (!args.to[i].data) continue;
+            turn<T, K, W::OUT>(out, args.phase_out, target);
+            write<T, K, W::TAIL_OUT>(args.to[i], target, args.features, out);
+        }
     }
-    turn<T, K, W::OUT>(carry, args.phase_out, W::DOWN ? n - 1 : 0);
-    write<T, K, W::TAIL_OUT>(to, W::DOWN ? n - 1 : 0, args.features, carry);
+    carries = carry;
 }
 
-// The row that is finished: turned, summed if wanted, written.
-template <class T, int K, class W>
-SYNV_INLINE void finish(SweepArgs<T, 2> const& args, std::ptrdiff_t i, Row<T, K>& x, Row<T, K>& g) {
-    turn<T, K, W::OUT>(g, args.phase_out, i);
-    write<T, K, W::TAIL_OUT>(args.to[1], i, args.features, g);
-    if (args.to[0].data) {
-        turn<T, K, W::OUT>(x, args.phase_out, i);
-        write<T, K, W::TAIL_OUT>(args.to[0], i, args.features, x);
-    }
-}
-
-// Signal and gradient together, with the sums. Rotations go in blocks of as many as a vector has lanes.
-template <class T, int K, class W, bool OUTPUTS> SYNV_SEPARATE void sweep_two(SweepArgs<T, 2> const& args) {
+// The same of signal and gradient with the sums, in blocks of as many rotations as a vector has lanes; begin is a
+// multiple of that. OUTPUTS: with the sums of the rows written.
+template <class T, int K, class W, bool OUTPUTS>
+SYNV_SEPARATE void sweep_and_sum(SweepArgs<T, 2> const& args, Carries<T, K, 2>& carries, std::ptrdiff_t begin_all,
+                                 std::ptrdiff_t end_all) {
     constexpr int LANES = WIDTH<T>;
-    std::ptrdiff_t const n = args.rows, rotations = n - 1, first = W::DOWN ? 0 : n - 1;
     Sums<T> const& sums = args.sums;
-    Row<T, K> x = read<T, K, W::TAIL_IN>(args.from[0], first, args.features);
-    Row<T, K> g = read<T, K, W::TAIL_IN>(args.from[1], first, args.features);
-    sums.inputs[first] += sums.sign * horizontal_sum<T>(imaginary(g, x));
-    turn<T, K, W::IN>(x, args.phase_in, first);
-    turn<T, K, W::IN>(g, args.phase_in, first);
-    std::ptrdiff_t const blocks = (rotations + LANES - 1) / LANES;
+    Row<T, K> x = carries.of[0], g = carries.of[1];
+    std::ptrdiff_t const blocks = (end_all - begin_all + LANES - 1) / LANES;
     for (std::ptrdiff_t block = 0; block < blocks; ++block) {
-        std::ptrdiff_t const begin = (W::DOWN ? block : blocks - 1 - block) * LANES;
-        int const count = int(rotations - begin < LANES ? rotations - begin : LANES);
+        std::ptrdiff_t const begin = begin_all + (W::DOWN ? block : blocks - 1 - block) * LANES;
+        int const count = int(end_all - begin < LANES ? end_all - begin : LANES);
         Vec<T> inputs[LANES], outputs[LANES], rotation[LANES];
         if (count < LANES) {
             for (int i = 0; i < LANES; ++i) inputs[i] = outputs[i] = rotation[i] = splat(T(0));
@@ -256,19 +286,26 @@ template <class T, int K, class W, bool OUTPUTS> SYNV_SEPARATE void sweep_two(Sw
             turn<T, K, W::IN>(row_g, args.phase_in, source);
             rotation[i] = W::DOWN ? cross(row_g, x, g, row) : cross(g, row, row_g, x);
             Vec<T> const c = splat(args.rotation[2 * j]), s = splat(W::SIGN * args.rotation[2 * j + 1]);
-            Row<T, K> out = rotate<T, K>(x, row, c, s);
-            Row<T, K> out_g = rotate<T, K>(g, row_g, c, s);
+            Row<T, K> out = rotate<T, K>(x, row, c, s), out_g = rotate<T, K>(g, row_g, c, s);
             if (OUTPUTS) outputs[i] = imaginary(out_g, out);
-            finish<T, K, W>(args, target, out, out_g);
+            turn<T, K, W::OUT>(out_g, args.phase_out, target);
+            write<T, K, W::TAIL_OUT>(args.to[1], target, args.features, out_g);
+            if (!args.to[0].data) continue;
+            turn<T, K, W::OUT>(out, args.phase_out, target);
+            write<T, K, W::TAIL_OUT>(args.to[0], target, args.features, out);
         }
         if (!W::DOWN) sums.carries[begin / LANES] += sums.sign * horizontal_sum<T>(imaginary(g, x));
         add_to(sums.inputs + begin + (W::DOWN ? 1 : 0), row_sums<T>(inputs), sums.sign);
         add_to(sums.rotation + begin, row_sums<T>(rotation), sums.sign);
         if (OUTPUTS) add_to(sums.outputs + begin + (W::DOWN ? 0 : 1), row_sums<T>(outputs), T(1));
     }
-    std::ptrdiff_t const last = W::DOWN ? n - 1 : 0;
-    if (OUTPUTS) sums.outputs[last] += horizontal_sum<T>(imaginary(g, x));
-    finish<T, K, W>(args, last, x, g);
+    carries.of[0] = x;
+    carries.of[1] = g;
+}
+
+// Im(conj(g) x) of the carries, which a phase does not change: the sum of the first row read or the last one written.
+template <class T, int K> SYNV_INLINE T carry_sum(Carries<T, K, 2> const& carries) {
+    return horizontal_sum<T>(imaginary(carries.of[1], carries.of[0]));
 }
 
 }  // namespace

@@ -90,7 +90,8 @@ template <class T> SYNV_SEPARATE void chunk_of_cosines_and_sines(double const* a
 }
 
 // The same of any number.
-template <class T> inline void cosines_and_sines(double const* angle, std::ptrdiff_t count, T* to) {
+template <class T> inline void cosines_and_sines(double const* angle, std::ptrdiff_t count, T* to, int threads) {
+#pragma omp parallel for num_threads(threads) if (threads > 1 && count > 16 * CHUNK)
     for (std::ptrdiff_t i = 0; i < count; i += CHUNK) {
         int const size = int(count - i < CHUNK ? count - i : CHUNK);
         chunk_of_cosines_and_sines(angle + i, size, to + 2 * i);
@@ -98,9 +99,10 @@ template <class T> inline void cosines_and_sines(double const* angle, std::ptrdi
 }
 
 // Real rotations of a chain: cosine and sine of gamma / 2. angles: (count, 3).
-template <class T> inline void real_rotations(T const* angles, std::ptrdiff_t count, T* to) {
-    double half[CHUNK];
+template <class T> inline void real_rotations(T const* angles, std::ptrdiff_t count, T* to, int threads) {
+#pragma omp parallel for num_threads(threads) if (threads > 1 && count > 16 * CHUNK)
     for (std::ptrdiff_t i = 0; i < count; i += CHUNK) {
+        double half[CHUNK];
         int const size = int(count - i < CHUNK ? count - i : CHUNK);
         for (int k = 0; k < size; ++k) half[k] = 0.5 * double(angles[3 * (i + k) + 2]);
         chunk_of_cosines_and_sines(half, size, to + 2 * i);

@@ -1,17 +1,19 @@
-// Spreads an operator over threads: over sequences and heads where there are enough, else over tiles of features.
+// Spreads an operator over threads: over sequences and heads where there are enough, else over segments of a sequence,
+// else over tiles of features.
 //
 // An operator is a struct with
 //     using Value;  std::ptrdiff_t batch, heads, rows, features; int threads;   (features of all heads together)
-//     static constexpr int PLANES;                 scratch: so many values per row and feature of a tile
-//     struct Shared { Shared(Cutter&, rows); };    what all tiles of an item read, set by prepare(shared, item)
-//     struct Own { Own(Cutter&, rows); };          what a thread adds up: clear(), add(other); used by finish(shared, own, item)
-//     template <int K, Place FAR> void tile(shared, own, scratch, item, first feature of the row, count)
+//     static constexpr int PLANES;                 scratch: so many values per row held and feature of a tile
+//     struct Shared { Shared(Cutter&, rows); };    what all tiles of an item read, set by prepare(shared, item, most,
+//                                                  threads); its `cuts` say how the item is cut, into segments of at
+//                                                  most so many rows
+//     struct Own { Own(Cutter&, rows); };          what is added up: clear(), add(other); finish(shared, own, item)
+//     template <int K, Place FAR> void tile(shared, own, scratch, item, segment, first feature of the row, count)
 // where an item is one head of one sequence.
 #pragma once
 
-#include <type_traits>
-
 #include "givens.hpp"
+#include "segments.hpp"
 #include "workspace.hpp"
 
 #if defined(_OPENMP)
@@ -24,8 +26,8 @@ namespace {
 
 constexpr int MAX_THREADS = 256;
 
-// A wide tile reads whole lines and shares each coefficient; beyond this size its working rows crowd the caches.
-constexpr std::ptrdiff_t CACHE_BYTES = 2048 << 10;
+// The rows that a segment holds should stay in the second-level cache of today's processors.
+constexpr std::ptrdiff_t CACHE_BYTES = 640 << 10;
 
 inline int thread_number() {
 #if defined(_OPENMP)
@@ -36,7 +38,7 @@ inline int thread_number() {
 }
 
 struct Workspaces {
-    Workspace shared, own[MAX_THREADS];
+    Workspace shared, own[MAX_THREADS], scratch[MAX_THREADS];
 };
 
 inline Workspaces& workspaces() {
@@ -51,75 +53,77 @@ template <class Op> class Schedule {
 
   public:
     explicit Schedule(Op const& op)
-        : op_(op), items_(op.batch * op.heads), features_(op.features / op.heads),
+        : op_(op), spaces_(workspaces()), items_(op.batch * op.heads), features_(op.features / op.heads),
+          width_(features_ > WIDTH<T> ? TILE_VECTORS * WIDTH<T> : WIDTH<T>), tiles_((features_ + width_ - 1) / width_),
           threads_(op.threads < 1 ? 1 : op.threads > MAX_THREADS ? MAX_THREADS : op.threads) {
-        std::ptrdiff_t const wide = TILE_VECTORS * WIDTH<T>;
-        bool const fits = op.rows * Op::PLANES * wide * std::ptrdiff_t(sizeof(T)) <= CACHE_BYTES;
-        width_ = features_ > WIDTH<T> && fits ? wide : WIDTH<T>;
-        tiles_ = (features_ + width_ - 1) / width_;
+        std::ptrdiff_t const row_bytes = (Op::PLANES ? Op::PLANES : 1) * width_ * std::ptrdiff_t(sizeof(T));
+        most_ = CACHE_BYTES / row_bytes / WIDTH<T> * WIDTH<T>;
     }
 
     // False if there is not enough memory.
     bool run() {
         if (items_ == 0 || tiles_ == 0) return true;
-        bool const enough = reserve();
-        if (enough) {
+        if (reserve()) {
             if (items_ % threads_ == 0 || items_ >= 4 * threads_) spread_items();
-            else spread_tiles();
+            else for (std::ptrdiff_t item = 0; item < items_; ++item) share_item(item);
         }
-        Workspaces& spaces = workspaces();
-        spaces.shared.settle();
-        for (int t = 0; t < threads_; ++t) spaces.own[t].settle();
-        return enough;
+        spaces_.shared.settle();
+        for (int t = 0; t < threads_; ++t) {
+            spaces_.own[t].settle();
+            spaces_.scratch[t].settle();
+        }
+        return !failed_;
     }
 
   private:
     bool reserve() {
         Cutter own(nullptr), shared(nullptr);
         Own(own, op_.rows);
-        own.array<T>(op_.rows * Op::PLANES * width_);
         Shared(shared, op_.rows);
-        Workspaces& spaces = workspaces();
-        shared_ = spaces.shared.ask(shared.used());
-        bool enough = shared_ != nullptr;
+        shared_ = spaces_.shared.ask(shared.used());
+        failed_ = !shared_;
         for (int t = 0; t < threads_; ++t) {
-            own_[t] = spaces.own[t].ask(own.used() + shared.used());
-            enough = enough && own_[t];
+            own_[t] = spaces_.own[t].ask(own.used() + shared.used());
+            failed_ = failed_ || !own_[t];
         }
-        return enough;
+        return !failed_;
     }
 
-    // A thread does all tiles of an item.
+    // Each thread does whole items.
     void spread_items() {
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads_)
         for (std::ptrdiff_t item = 0; item < items_; ++item) {
             Cutter cutter(own_[thread_number()]);
             Own own(cutter, op_.rows);
-            T* const scratch = cutter.array<T>(op_.rows * Op::PLANES * width_);
             Shared shared(cutter, op_.rows);
-            op_.prepare(shared, item);
+            op_.prepare(shared, item, most_, 1);
             own.clear();
-            for (std::ptrdiff_t tile = 0; tile < tiles_; ++tile) one(shared, own, scratch, item, tile);
+            for (std::ptrdiff_t segment = 0; segment < shared.cuts.count; ++segment)
+                for (std::ptrdiff_t tile = 0; tile < tiles_; ++tile) one(shared, own, item, segment, tile);
             op_.finish(shared, own, item);
         }
     }
 
-    // The threads share the tiles of an item, and what they add up is joined.
-    void spread_tiles() {
+    // All threads do one item: its segments, which add up different rows, or its tiles, whose sums are joined.
+    void share_item(std::ptrdiff_t item) {
         Cutter shared_cutter(shared_);
         Shared shared(shared_cutter, op_.rows);
-        for (std::ptrdiff_t item = 0; item < items_; ++item) {
-            op_.prepare(shared, item);
-            for (int t = 0; t < threads_; ++t) own_of(t).clear();
+        op_.prepare(shared, item, most_, threads_);
+        Own const own = own_of(0);
+        own.clear();
+        if (shared.cuts.count >= 2 * threads_) {
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads_)
-            for (std::ptrdiff_t tile = 0; tile < tiles_; ++tile) {
-                Cutter cutter(own_[thread_number()]);
-                Own own(cutter, op_.rows);
-                one(shared, own, cutter.array<T>(op_.rows * Op::PLANES * width_), item, tile);
-            }
-            for (int t = 1; t < threads_; ++t) own_of(0).add(own_of(t));
-            op_.finish(shared, own_of(0), item);
+            for (std::ptrdiff_t segment = 0; segment < shared.cuts.count; ++segment)
+                for (std::ptrdiff_t tile = 0; tile < tiles_; ++tile) one(shared, own, item, segment, tile);
+        } else {
+            for (int t = 1; t < threads_; ++t) own_of(t).clear();
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads_)
+            for (std::ptrdiff_t tile = 0; tile < tiles_; ++tile)
+                for (std::ptrdiff_t segment = 0; segment < shared.cuts.count; ++segment)
+                    one(shared, own_of(thread_number()), item, segment, tile);
+            for (int t = 1; t < threads_; ++t) own.add(own_of(t));
         }
+        op_.finish(shared, own, item);
     }
 
     Own own_of(int thread) const {
@@ -127,21 +131,30 @@ template <class Op> class Schedule {
         return Own(cutter, op_.rows);
     }
 
-    // Picks the compiled variant: width of the tile, and whether it ends within a vector.
-    void one(Shared const& shared, Own const& own, T* scratch, std::ptrdiff_t item, std::ptrdiff_t tile) const {
+    // One tile of one segment, by the compiled variant for its width and for whether it ends within a vector.
+    void one(Shared const& shared, Own const& own, std::ptrdiff_t item, std::ptrdiff_t segment, std::ptrdiff_t tile) {
+        std::size_t const bytes = std::size_t(shared.cuts.held * Op::PLANES * width_) * sizeof(T);
+        T* const scratch = reinterpret_cast<T*>(spaces_.scratch[thread_number()].ask(bytes));
+        if (bytes > 0 && !scratch) {
+#pragma omp atomic write
+            failed_ = true;
+            return;
+        }
         std::ptrdiff_t const begin = tile * width_, rest = features_ - begin;
         std::ptrdiff_t const count = rest < width_ ? rest : width_;
         std::ptrdiff_t const first = item % op_.heads * features_ + begin;
-        bool const wide = TILE_VECTORS > 1 && width_ > WIDTH<T>, tail = count < width_;
-        if (wide && tail) op_.template tile<TILE_VECTORS, Place::TENSOR_TAIL>(shared, own, scratch, item, first, count);
-        else if (wide) op_.template tile<TILE_VECTORS, Place::TENSOR>(shared, own, scratch, item, first, count);
-        else if (tail) op_.template tile<1, Place::TENSOR_TAIL>(shared, own, scratch, item, first, count);
-        else op_.template tile<1, Place::TENSOR>(shared, own, scratch, item, first, count);
+        bool const wide = width_ > WIDTH<T>, tail = count < width_;
+        if (wide && tail) op_.template tile<TILE_VECTORS, Place::TENSOR_TAIL>(shared, own, scratch, item, segment, first, count);
+        else if (wide) op_.template tile<TILE_VECTORS, Place::TENSOR>(shared, own, scratch, item, segment, first, count);
+        else if (tail) op_.template tile<1, Place::TENSOR_TAIL>(shared, own, scratch, item, segment, first, count);
+        else op_.template tile<1, Place::TENSOR>(shared, own, scratch, item, segment, first, count);
     }
 
     Op const& op_;
-    std::ptrdiff_t items_, features_, width_, tiles_;
+    Workspaces& spaces_;
+    std::ptrdiff_t items_, features_, width_, tiles_, most_;
     int threads_;
+    bool failed_ = false;
     char* shared_ = nullptr;
     char* own_[MAX_THREADS] = {};
 };

@@ -13,23 +13,25 @@ template <class T> struct Coefficients {
     T *e0, *e1, *phi;  // (N, 2): cosine and sine
     T *r1, *r2;        // (N-1, 2): upper and lower chain
     double* angle;     // (N)
+    Cuts cuts;
 
     Coefficients(Cutter& cutter, std::ptrdiff_t n)
         : e0(cutter.array<T>(2 * n)), e1(cutter.array<T>(2 * n)), phi(cutter.array<T>(2 * n)),
           r1(cutter.array<T>(2 * n)), r2(cutter.array<T>(2 * n)), angle(cutter.array<double>(n)) {}
 
-    void set(T const* lower, T const* upper, T const* phase, std::ptrdiff_t n) const {
+    void set(T const* lower, T const* upper, T const* phase, std::ptrdiff_t n, std::ptrdiff_t most, int threads) {
         fill(angle, n, 0.0);
         upper_phases(upper, n, angle, nullptr);
-        cosines_and_sines(angle, n, e0);
+        cosines_and_sines(angle, n, e0, threads);
         fill(angle, n, 0.0);
         upper_phases(upper, n, nullptr, angle);
         lower_phases(lower, n, angle, nullptr);
-        cosines_and_sines(angle, n, e1);
+        cosines_and_sines(angle, n, e1, threads);
         for (std::ptrdiff_t i = 0; i < n; ++i) angle[i] = double(phase[i]);
-        cosines_and_sines(angle, n, phi);
-        real_rotations(upper, n - 1, r1);
-        real_rotations(lower, n - 1, r2);
+        cosines_and_sines(angle, n, phi, threads);
+        real_rotations(upper, n - 1, r1, threads);
+        real_rotations(lower, n - 1, r2, threads);
+        cuts.set(r1, r2, n, most);
     }
 };
 
@@ -37,48 +39,58 @@ template <class T> struct Coefficients {
 // Rows before R1, between R1 and R2, after R2; then rotations and carry of either chain.
 enum { BEFORE, BETWEEN, AFTER, ROTATIONS1, ROTATIONS2, CARRIES1, CARRIES2, SUMS };
 
-template <class T> struct Forward : SynvolveArgs<T> {
+// What both directions have in common: Args is the struct of kernels.hpp.
+template <class T, template <class> class Args> struct Synvolve : Args<T> {
     using Value = T;
     using Shared = Coefficients<T>;
-    using Own = Nothing;
-    static constexpr int PLANES = 2;
-    explicit Forward(SynvolveArgs<T> const& args) : SynvolveArgs<T>(args) {}
+    explicit Synvolve(Args<T> const& args) : Args<T>(args) {}
 
-    void prepare(Shared const& c, std::ptrdiff_t item) const {
-        std::ptrdiff_t const n = this->rows;
-        c.set(this->lower + item * 3 * (n - 1), this->upper + item * 3 * (n - 1), this->phase + item * n, n);
+    void prepare(Shared& c, std::ptrdiff_t item, std::ptrdiff_t most, int threads) const {
+        std::ptrdiff_t const n = this->rows, angles = 3 * (n - 1);
+        c.set(this->lower + item * angles, this->upper + item * angles, this->phase + item * n, n, most, threads);
     }
-    void finish(Shared const&, Own const&, std::ptrdiff_t) const {}
-
-    template <int K, Place FAR>
-    void tile(Shared const& c, Own const&, T* scratch, std::ptrdiff_t item, std::ptrdiff_t first,
-              std::ptrdiff_t count) const {
-        std::ptrdiff_t const n = this->rows, d = this->features, width = K * WIDTH<T>;
-        std::ptrdiff_t const at = item / this->heads * n * 2 * d + first;
-        Rows<T const> const input{this->v + at, 2 * d, d}, back{scratch, 2 * width, width};
-        Rows<T> const output{this->out + at, 2 * d, d}, work{scratch, 2 * width, width};
-        SweepArgs<T, 1> s{n, count, {input}, {work}, c.e0, nullptr, c.r1, {}};
-        sweep_one<T, K, Way<false, 1, 1, 0, FAR, Place::SCRATCH>>(s);
-        s = {n, count, {back}, {work}, c.e1, nullptr, c.r2, {}};
-        sweep_one<T, K, Way<true, -1, 1, 0, Place::SCRATCH, Place::SCRATCH>>(s);
-        s.phase_in = c.phi;
-        sweep_one<T, K, Way<false, -1, 1, 0, Place::SCRATCH, Place::SCRATCH>>(s);
-        s = {n, count, {back}, {output}, c.e1, c.e0, c.r1, {}};
-        sweep_one<T, K, Way<true, 1, -1, -1, Place::SCRATCH, FAR>>(s);
+    // Where a tile begins in a tensor.
+    std::ptrdiff_t at(std::ptrdiff_t item, std::ptrdiff_t first) const {
+        return item / this->heads * this->rows * 2 * this->features + first;
     }
 };
 
-template <class T> struct Backward : SynvolveBackwardArgs<T> {
-    using Value = T;
+template <class T> struct Forward : Synvolve<T, SynvolveArgs> {
+    using Shared = Coefficients<T>;
+    using Own = Nothing;
+    static constexpr int PLANES = 2;
+    using Synvolve<T, SynvolveArgs>::Synvolve;
+
+    void finish(Shared const&, Own const&, std::ptrdiff_t) const {}
+
+    template <int K, Place FAR>
+    void tile(Shared const& c, Own const&, T* scratch, std::ptrdiff_t item, std::ptrdiff_t segment,
+              std::ptrdiff_t first, std::ptrdiff_t count) const {
+        constexpr Place NEAR = Place::SCRATCH;
+        std::ptrdiff_t const d = this->features, width = K * WIDTH<T>, at = this->at(item, first);
+        Segment const cut = c.cuts.segment(c.r1, c.r2, segment, this->rows);
+        Rows<T const> const input{this->v + at, 2 * d, d, 0}, back{scratch, 2 * width, width, cut.low};
+        Rows<T> const output{this->out + at, 2 * d, d, 0}, work{scratch, 2 * width, width, cut.low};
+        run<K, Way<false, 1, 1, 0, FAR, NEAR>>(cut.pass[0], {count, {input}, {work}, c.e0, nullptr, c.r1, {}});
+        run<K, Way<true, -1, 1, 0, NEAR, NEAR>>(cut.pass[1], {count, {back}, {work}, c.e1, nullptr, c.r2, {}});
+        run<K, Way<false, -1, 1, 0, NEAR, NEAR>>(cut.pass[2], {count, {back}, {work}, c.phi, nullptr, c.r2, {}});
+        run<K, Way<true, 1, -1, -1, NEAR, FAR>>(cut.pass[3], {count, {back}, {output}, c.e1, c.e0, c.r1, {}});
+    }
+
+    template <int K, class W> void run(Pass const& pass, SweepArgs<T, 1> const& args) const {
+        auto carries = start<T, K, W>(args, pass.start);
+        if (W::DOWN) carry_through<T, K, W>(args, carries, pass.start, pass.begin);
+        else carry_through<T, K, W>(args, carries, pass.end, pass.start);
+        sweep<T, K, W>(args, carries, pass.begin, pass.end);
+        if (pass.closes) end<T, K, W>(args, W::DOWN ? pass.end : 0, carries);
+    }
+};
+
+template <class T> struct Backward : Synvolve<T, SynvolveBackwardArgs> {
     using Shared = Coefficients<T>;
     using Own = RowSums<T, SUMS>;
     static constexpr int PLANES = 4;
-    explicit Backward(SynvolveBackwardArgs<T> const& args) : SynvolveBackwardArgs<T>(args) {}
-
-    void prepare(Shared const& c, std::ptrdiff_t item) const {
-        std::ptrdiff_t const n = this->rows;
-        c.set(this->lower + item * 3 * (n - 1), this->upper + item * 3 * (n - 1), this->phase + item * n, n);
-    }
+    using Synvolve<T, SynvolveBackwardArgs>::Synvolve;
 
     void finish(Shared const& c, Own const& sums, std::ptrdiff_t item) const {
         std::ptrdiff_t const n = this->rows;
@@ -92,27 +104,52 @@ template <class T> struct Backward : SynvolveBackwardArgs<T> {
 
     // Undo the four sweeps one after the other: the forward's own sweeps with phi negated, on signal and gradient.
     template <int K, Place FAR>
-    void tile(Shared const& c, Own const& sums, T* scratch, std::ptrdiff_t item, std::ptrdiff_t first,
-              std::ptrdiff_t count) const {
-        std::ptrdiff_t const n = this->rows, d = this->features, width = K * WIDTH<T>;
-        std::ptrdiff_t const at = item / this->heads * n * 2 * d + first;
+    void tile(Shared const& c, Own const& sums, T* scratch, std::ptrdiff_t item, std::ptrdiff_t segment,
+              std::ptrdiff_t first, std::ptrdiff_t count) const {
+        constexpr Place NEAR = Place::SCRATCH;
+        std::ptrdiff_t const d = this->features, width = K * WIDTH<T>, at = this->at(item, first);
+        Segment const cut = c.cuts.segment(c.r1, c.r2, segment, this->rows);
         T* const scratch_g = scratch + 2 * width;
-        Rows<T const> const x{this->out + at, 2 * d, d}, g{this->grad + at, 2 * d, d};
-        Rows<T const> const back_x{scratch, 4 * width, width}, back_g{scratch_g, 4 * width, width};
-        Rows<T> const work_x{scratch, 4 * width, width}, work_g{scratch_g, 4 * width, width};
-        Rows<T> const result{this->grad_v + at, 2 * d, d}, unwanted{nullptr, 0, 0};
-        Sums<T> const first_chain{sums.of[BEFORE], nullptr, sums.of[ROTATIONS1], sums.of[CARRIES1], T(-1)};
-        SweepArgs<T, 2> s{n, count, {x, g}, {work_x, work_g}, c.e0, nullptr, c.r1, first_chain};
-        sweep_two<T, K, Way<false, 1, 1, 0, FAR, Place::SCRATCH>, false>(s);
-        s = {n, count, {back_x, back_g}, {work_x, work_g}, c.e1, nullptr, c.r2,
-             {sums.of[BETWEEN], nullptr, sums.of[ROTATIONS2], sums.of[CARRIES2], T(-1)}};
-        sweep_two<T, K, Way<true, -1, 1, 0, Place::SCRATCH, Place::SCRATCH>, false>(s);
-        s.phase_in = c.phi;
-        s.sums = {sums.of[AFTER], nullptr, sums.of[ROTATIONS2], sums.of[CARRIES2], T(1)};
-        sweep_two<T, K, Way<false, -1, -1, 0, Place::SCRATCH, Place::SCRATCH>, false>(s);
-        s = {n, count, {back_x, back_g}, {unwanted, result}, c.e1, c.e0, c.r1,
-             {sums.of[BETWEEN], sums.of[BEFORE], sums.of[ROTATIONS1], sums.of[CARRIES1], T(1)}};
-        sweep_two<T, K, Way<true, 1, -1, -1, Place::SCRATCH, FAR>, true>(s);
+        Rows<T const> const x{this->out + at, 2 * d, d, 0}, g{this->grad + at, 2 * d, d, 0};
+        Rows<T const> const back_x{scratch, 4 * width, width, cut.low}, back_g{scratch_g, 4 * width, width, cut.low};
+        Rows<T> const work_x{scratch, 4 * width, width, cut.low}, work_g{scratch_g, 4 * width, width, cut.low};
+        Rows<T> const result{this->grad_v + at, 2 * d, d, 0}, unwanted{nullptr, 0, 0, 0};
+        run<K, Way<false, 1, 1, 0, FAR, NEAR>, false>(
+            cut, 0, {count, {x, g}, {work_x, work_g}, c.e0, nullptr, c.r1,
+                     {sums.of[BEFORE], nullptr, sums.of[ROTATIONS1], sums.of[CARRIES1], T(-1)}});
+        run<K, Way<true, -1, 1, 0, NEAR, NEAR>, false>(
+            cut, 1, {count, {back_x, back_g}, {work_x, work_g}, c.e1, nullptr, c.r2,
+                     {sums.of[BETWEEN], nullptr, sums.of[ROTATIONS2], sums.of[CARRIES2], T(-1)}});
+        run<K, Way<false, -1, -1, 0, NEAR, NEAR>, false>(
+            cut, 2, {count, {back_x, back_g}, {work_x, work_g}, c.phi, nullptr, c.r2,
+                     {sums.of[AFTER], nullptr, sums.of[ROTATIONS2], sums.of[CARRIES2], T(1)}});
+        run<K, Way<true, 1, -1, -1, NEAR, FAR>, true>(
+            cut, 3, {count, {back_x, back_g}, {unwanted, result}, c.e1, c.e0, c.r1,
+                     {sums.of[BETWEEN], sums.of[BEFORE], sums.of[ROTATIONS1], sums.of[CARRIES1], T(1)}});
+    }
+
+    // One pass; sums are taken over the segment's own rotations, and over an end row with the segment that holds it.
+    template <int K, class W, bool OUTPUTS> void run(Segment const& cut, int i, SweepArgs<T, 2> const& args) const {
+        Pass const& pass = cut.pass[i];
+        std::ptrdiff_t const n = this->rows, last_row = W::DOWN ? n - 1 : 0;
+        std::ptrdiff_t const own_end = cut.last < n - 1 ? cut.last + 1 : n - 1;
+        auto carries = start<T, K, W>(args, pass.start);
+        if (W::DOWN ? cut.first == 0 : cut.last == n - 1)
+            args.sums.inputs[pass.start] += args.sums.sign * carry_sum(carries);
+        if (W::DOWN) {
+            carry_through<T, K, W>(args, carries, pass.start, pass.begin);
+            sweep<T, K, W>(args, carries, pass.begin, cut.first);
+            sweep_and_sum<T, K, W, OUTPUTS>(args, carries, cut.first, own_end);
+            sweep<T, K, W>(args, carries, own_end, pass.end);
+        } else {
+            carry_through<T, K, W>(args, carries, pass.end, pass.start);
+            sweep<T, K, W>(args, carries, own_end, pass.end);
+            sweep_and_sum<T, K, W, OUTPUTS>(args, carries, cut.first, own_end);
+            sweep<T, K, W>(args, carries, pass.begin, cut.first);
+        }
+        if (!pass.closes) return;
+        if (OUTPUTS) args.sums.outputs[last_row] += carry_sum(carries);
+        end<T, K, W>(args, last_row, carries);
     }
 };
 
