@@ -29,6 +29,9 @@ constexpr int MAX_THREADS = 256;
 // The rows that a segment holds should stay in the second-level cache of today's processors.
 constexpr std::ptrdiff_t CACHE_BYTES = 640 << 10;
 
+// So many rows times features, some tens of microseconds of work, are worth a thread.
+constexpr std::ptrdiff_t GRAIN = 16384;
+
 inline int thread_number() {
 #if defined(_OPENMP)
     return omp_get_thread_num();
@@ -55,7 +58,7 @@ template <class Op> class Schedule {
     explicit Schedule(Op const& op)
         : op_(op), spaces_(workspaces()), items_(op.batch * op.heads), features_(op.features / op.heads),
           width_(features_ > WIDTH<T> ? TILE_VECTORS * WIDTH<T> : WIDTH<T>), tiles_((features_ + width_ - 1) / width_),
-          threads_(op.threads < 1 ? 1 : op.threads > MAX_THREADS ? MAX_THREADS : op.threads) {
+          threads_(useful_threads(op)) {
         std::ptrdiff_t const row_bytes = (Op::PLANES ? Op::PLANES : 1) * width_ * std::ptrdiff_t(sizeof(T));
         most_ = CACHE_BYTES / row_bytes / WIDTH<T> * WIDTH<T>;
     }
@@ -76,6 +79,13 @@ template <class Op> class Schedule {
     }
 
   private:
+    // Waking a thread costs some microseconds, and much more on a busy machine: small work is one thread's.
+    static int useful_threads(Op const& op) {
+        std::ptrdiff_t const useful = 1 + op.batch * op.rows * op.features / GRAIN;
+        std::ptrdiff_t const most = op.threads < MAX_THREADS ? op.threads : MAX_THREADS;
+        return int(useful < most ? useful : most < 1 ? 1 : most);
+    }
+
     bool reserve() {
         Cutter own(nullptr), shared(nullptr);
         Own(own, op_.rows);

@@ -32,6 +32,9 @@ SIZES = [
     (3, 40, 31),
     (4, 9, 48),
     (1, 300, 5),
+    (1, 700, 50),  # from here on enough work for two and three threads
+    (4, 900, 17),
+    (5, 301, 40),
 ]
 
 
@@ -70,7 +73,7 @@ def test_synvolve_equals_the_loop(batch: int, n: int, d: int) -> None:
     assert_backends_agree(operands(batch, n, d))
 
 
-@pytest.mark.parametrize(("batch", "n", "d", "heads"), [(1, 20, 6, 3), (2, 17, 34, 2), (3, 5, 64, 4), (1, 33, 72, 2)])
+@pytest.mark.parametrize(("batch", "n", "d", "heads"), [(1, 20, 6, 3), (2, 17, 34, 2), (3, 5, 64, 4), (1, 433, 96, 2)])
 def test_heads_equal_the_loop(batch: int, n: int, d: int, heads: int) -> None:
     assert_backends_agree(operands(batch, n, d, heads))
 
@@ -128,7 +131,7 @@ def far_reaching(n: int, angles: Tensor, where: slice) -> None:
 def test_long_sequences_in_segments(reach: str, batch: int, threads: int) -> None:
     """Cutting a sequence where carries have died out changes nothing, and where they have not it is not cut."""
     n = 6001
-    v, lower, upper, phase = operands(batch, n, 3)
+    v, lower, upper, phase = operands(batch, n, 9)
     mask = None
     if reach in ("far", "far at the end"):
         far_reaching(n, lower, slice(0 if reach == "far" else n // 2, n))
@@ -166,7 +169,7 @@ def test_long_sequences_in_float32(isa: str) -> None:
 
 def test_deterministic() -> None:
     """The same bits in every run, for any number of threads when each sequence is one thread's work."""
-    inputs = operands(4, 200, 32, dtype=torch.float32)
+    inputs = operands(4, 2000, 32, dtype=torch.float32)
     first = gradients(sv.synvolve, inputs)
     for _ in range(3):
         for a, b in zip(first, gradients(sv.synvolve, inputs), strict=True):

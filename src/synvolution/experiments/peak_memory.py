@@ -13,16 +13,25 @@ import torch
 from synvolution.experiments.operands import synvolve_operands
 from synvolution.ops.synvolve import synvolve
 
-#: ru_maxrss is in kilobytes on Linux and in bytes on macOS.
-UNIT = 1 if sys.platform == "darwin" else 1024
+
+def _status(name: str) -> int | None:
+    """A line of Linux's account of this process, in bytes; None on other systems."""
+    path = Path("/proc/self/status")
+    if not path.exists():
+        return None
+    return next(int(line.split()[1]) * 1024 for line in path.read_text().splitlines() if line.startswith(name + ":"))
+
+
+def peak_bytes() -> int:
+    """The most that this process has held."""
+    # getrusage's number includes what the parent held when it started this process; Linux's own account does not
+    most = _status("VmHWM")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if most is None else most  # bytes on macOS
 
 
 def resident_bytes() -> int:
-    """What the process holds now; where the system does not tell, what it held at most."""
-    statm = Path("/proc/self/statm")
-    if statm.exists():
-        return int(statm.read_text().split()[1]) * resource.getpagesize()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT
+    """What the process holds now; where the system does not tell, the most it has held."""
+    return _status("VmRSS") or peak_bytes()
 
 
 def measure(batch: int, n: int, d: int) -> dict[str, float]:
@@ -38,7 +47,7 @@ def measure(batch: int, n: int, d: int) -> dict[str, float]:
     before = resident_bytes()
     out = synvolve(*inputs)
     torch.autograd.grad(out, inputs, grad)
-    extra = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * UNIT - before
+    extra = peak_bytes() - before
     return {"tensors": extra / inputs[0].nbytes, "bytes_per_token": extra / (batch * n)}
 
 
