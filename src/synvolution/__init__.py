@@ -7,7 +7,8 @@ from synvolution.nn.permutation import LearnedPermutation
 from synvolution.ops.dhhp import DHHP
 from synvolution.ops.lhhp import LHHP
 from synvolution.ops.synvolve import synvolve
+from synvolution.spectral.kernel_polynomial import KernelPolynomial
 
 __version__ = version("synvolution")
 
-__all__ = ["DHHP", "GRU", "LHHP", "LearnedPermutation", "__version__", "synvolve"]
+__all__ = ["DHHP", "GRU", "LHHP", "KernelPolynomial", "LearnedPermutation", "__version__", "synvolve"]
