@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 from synvolution.nn.gru import GRU
+from synvolution.nn.kernelution import Kernelution, Synvolution
 from synvolution.nn.permutation import LearnedPermutation
 from synvolution.ops.dhhp import DHHP
 from synvolution.ops.lhhp import LHHP
@@ -11,4 +12,14 @@ from synvolution.spectral.kernel_polynomial import KernelPolynomial
 
 __version__ = version("synvolution")
 
-__all__ = ["DHHP", "GRU", "LHHP", "KernelPolynomial", "LearnedPermutation", "__version__", "synvolve"]
+__all__ = [
+    "DHHP",
+    "GRU",
+    "LHHP",
+    "KernelPolynomial",
+    "Kernelution",
+    "LearnedPermutation",
+    "Synvolution",
+    "__version__",
+    "synvolve",
+]
