@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synvolution.nn.norm import FixNorm, wide
+from synvolution.nn.norm import EPSILON, wide
 from synvolution.nn.row_order import RowOrder
 from synvolution.nn.siren import SIREN
 from synvolution.ops._backends import check_backend
@@ -46,14 +46,16 @@ class Synvolution(nn.Module):
 
     Args:
         dim: number of features D.
-        num_heads: H, each with its own angles and eigenvalues for D/H of the features.
+        num_heads: H, each with its own angles and eigenvalues for D/H of the features; λ of a head is the mean over D/H
+            features of the SIREN.
         reach: initial value of a learned bias of γ, one per head: the weight of a row k steps away falls like
             |sin(γ/2)|^k. A number, H numbers, or "spread" for H values from 0.3 (local) to 2.9 (nearly global) radians.
         orders: L of the DHHP matrix Φ.
         permutation: None for the identity, "block", "bit_reversal", "learned", or int64 row numbers (N,) or (L, N); see
             :class:`~synvolution.nn.RowOrder`.
         length: longest sequence, for ``permutation="learned"`` alone.
-        angle_features: features averaged to one angle; None for ⌈D/6⌉.
+        angle_features: features averaged to one angle of one head and order; None for ⌈D/6⌉. Fewer give larger angles
+            and less work.
         value_dropout, eigenvalue_dropout, eigenvector_dropout: rates on the values and inside the two generators.
         bias: whether the value projection has one.
         backend: of :func:`synvolution.synvolve`.
@@ -99,9 +101,8 @@ class Synvolution(nn.Module):
         self._initial_reach = _reaches(reach, num_heads)
         self.value = nn.Linear(dim, 2 * dim, bias=bias)
         self.value_dropout = nn.Dropout(value_dropout)
-        self.eigenvalues = SIREN(dim, num_heads * dim, dropout=eigenvalue_dropout)
+        self.eigenvalues = SIREN(dim, dim, dropout=eigenvalue_dropout)
         self.angles = SIREN(dim, num_heads * orders * 6 * self.angle_features, dropout=eigenvector_dropout)
-        self.angle_norm = FixNorm()
         self.reach = nn.Parameter(torch.tensor(self._initial_reach))
         self.row_order = None if permutation is None else RowOrder(permutation, orders, length=length)
 
@@ -161,9 +162,11 @@ class Synvolution(nn.Module):
 
     def _generate(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Eigenvalues and phases (B, H, N), lower and upper angles (B, H, L, N−1, 3); phase and angles 0 at padding."""
-        eigenvalues = self.eigenvalues(x).unflatten(-1, (self.num_heads, self.dim)).mean(-1).transpose(1, 2)
-        groups = self.angles(x).unflatten(-1, (self.num_heads, self.orders, -1))
-        means = self.angle_norm(groups).unflatten(-1, (6, self.angle_features)).mean(-1)
+        eigenvalues = self.eigenvalues(x).unflatten(-1, (self.num_heads, -1)).mean(-1).transpose(1, 2)
+        features = self.angles(x).unflatten(-1, (self.num_heads, self.orders, -1))
+        # FixNorm, then the mean of each group; divided after the mean, which is the same and much less to divide
+        length = torch.linalg.vector_norm(features, dim=-1, keepdim=True).clamp_min(EPSILON)
+        means = features.unflatten(-1, (6, self.angle_features)).mean(-1) / length
         angles = (2 * math.pi * means).permute(0, 2, 3, 1, 4)  # (B, H, L, N, 6)
         gamma = F.pad(self.reach[:, None, None, None], (2, 0))  # (H, 1, 1, 3): nothing on α and β
         lower, upper = angles[..., :-1, :3] + gamma, angles[..., 1:, 3:] + gamma
