@@ -11,7 +11,9 @@ import torch
 
 from synvolution.experiments import bench_ops, peak_memory
 from synvolution.experiments.bench import SUITES, bench
+from synvolution.experiments.paper_layers import PaperKernelution, paper_algorithm
 from synvolution.experiments.timing import Goal, compare, medians, quantity
+from synvolution.nn.kernelution import Kernelution
 
 
 @pytest.mark.parametrize("what", SUITES)
@@ -26,10 +28,21 @@ def test_quick_suite(what: str, tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_paper_algorithm_is_found_in_a_checkout() -> None:
-    module = bench_ops.paper_algorithm()
+    module = paper_algorithm()
     assert module is not None
     grads = bench_ops.paper_step(module, (1, 9, 2))()
     assert len(grads) == 5  # type: ignore[arg-type]
+
+
+def test_paper_layer_has_the_parameters_of_ours() -> None:
+    """So that the comparison is of algorithms alone."""
+    module = paper_algorithm()
+    assert module is not None
+    paper, ours = PaperKernelution(module, 8), Kernelution(8)
+    paper.load_state_dict(ours.state_dict())
+    x = torch.randn(2, 20, 8)
+    assert paper(x).shape == ours(x).shape
+    assert not torch.allclose(paper(x), ours(x))  # it loses rows
 
 
 def test_goals() -> None:

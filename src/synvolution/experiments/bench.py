@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from json import dumps
@@ -13,12 +14,18 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from synvolution.experiments import bench_gru, bench_ops
+from synvolution.experiments import bench_gru, bench_layer, bench_model, bench_ops
+from synvolution.experiments.paper_layers import paper_algorithm
 from synvolution.experiments.timing import Row
 from synvolution.info import describe
 
 #: What can be measured. To add a benchmark, write a file with a function ``rows(repeats, quick)`` and add it here.
-SUITES: dict[str, Callable[[int, bool], Iterator[Row]]] = {"ops": bench_ops.rows, "gru": bench_gru.rows}
+SUITES: dict[str, Callable[[int, bool], Iterator[Row]]] = {
+    "ops": bench_ops.rows,
+    "gru": bench_gru.rows,
+    "layer": bench_layer.rows,
+    "model": bench_model.rows,
+}
 
 
 def table_of(rows: list[Row], title: str) -> Table:
@@ -39,7 +46,7 @@ def table_of(rows: list[Row], title: str) -> Table:
 
 
 def bench(
-    what: tyro.conf.Positional[Literal["ops", "gru"]] = "ops",
+    what: tyro.conf.Positional[Literal["ops", "gru", "layer", "model"]] = "ops",
     repeats: int = 7,
     quick: bool = False,
     json: Path | None = None,
@@ -47,7 +54,8 @@ def bench(
     """Measure the operators against what they replace, as ratios of medians in one run.
 
     Args:
-        what: What to measure: the unitary operator (ops) or the recurrent layer (gru).
+        what: What to measure: the unitary operator (ops), the recurrent layer (gru), the Kernelution layer (layer) or a
+            whole training step (model).
         repeats: Timed runs of each side, after one warm-up; the median counts.
         quick: Tiny sizes, to see that it works: their numbers mean nothing.
         json: Also write the results, with the machine they come from, to this file.
@@ -56,7 +64,7 @@ def bench(
         raise ValueError(f"--repeats {repeats}: at least 1 run is needed")
     if json is not None and not json.absolute().parent.is_dir():
         raise ValueError(f"--json {json}: the folder {json.absolute().parent} does not exist")
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 110)
     torch.manual_seed(0)
     rows: list[Row] = []
     with console.status("measuring …") as status:
@@ -66,7 +74,7 @@ def bench(
     machine = describe()
     console.print(table_of(rows, f"synvolution bench {what}: medians of {repeats}"))
     console.print("{processor}, {threads} threads, {instructions}, torch {torch}".format(**machine))
-    if what == "ops" and bench_ops.paper_algorithm() is None:
+    if what != "gru" and paper_algorithm() is None:
         console.print("The paper's algorithm is measured only from a checkout (pip install -e .).")
     if json is not None:
         arguments = {"what": what, "repeats": repeats, "quick": quick}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import ModuleType
 
 import torch
 from torch import Tensor
 
-import synvolution
 from synvolution.experiments.operands import synvolve_operands
+from synvolution.experiments.paper_layers import paper_algorithm
 from synvolution.experiments.peak_memory import measure_in_child
 from synvolution.experiments.timing import Goal, Row, compare, medians, quantity
 from synvolution.ops.synvolve import synvolve
@@ -40,17 +38,6 @@ def attention_step(shape: Shape, heads: int = 4) -> Callable[[], object]:
     grad = torch.randn(batch, heads, n, d // heads)
     attention = torch.nn.functional.scaled_dot_product_attention
     return lambda: torch.autograd.grad(attention(q, k, v), (q, k, v), grad)
-
-
-def paper_algorithm() -> ModuleType | None:
-    """The paper's algorithms as printed, from ``benchmarks/`` of a checkout; None in an installed package."""
-    path = Path(synvolution.__file__).parents[2] / "benchmarks" / "paper_algorithm.py"
-    spec = importlib.util.spec_from_file_location("paper_algorithm", path)
-    if not path.exists() or spec is None or spec.loader is None:
-        return None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def paper_step(module: ModuleType, shape: Shape) -> Callable[[], object]:

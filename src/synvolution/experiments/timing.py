@@ -10,17 +10,26 @@ from typing import NamedTuple
 
 
 class Goal(NamedTuple):
-    """What a ratio should be: at most ours ÷ other, or at least other ÷ ours."""
+    """Which way a ratio points and what it should be: at most ours ÷ other, or at least other ÷ ours.
 
-    bound: float
+    Without a bound the ratio is only reported.
+    """
+
+    bound: float | None
     at_least: bool = False
 
     def __str__(self) -> str:
-        return f"{'≥' if self.at_least else '≤'} {self.bound:g}"
+        return "" if self.bound is None else f"{'≥' if self.at_least else '≤'} {self.bound:g}"
 
-    def met(self, ratio: float) -> bool:
-        """Whether the ratio is on the right side."""
+    def met(self, ratio: float) -> bool | None:
+        """Whether the ratio is on the right side; None without a goal."""
+        if self.bound is None:
+            return None
         return ratio >= self.bound if self.at_least else ratio <= self.bound
+
+
+#: For numbers that are only reported.
+NO_GOAL = Goal(None)
 
 
 @dataclass(frozen=True)
@@ -69,8 +78,6 @@ def compare(
     return Row(measure, size, ratio, "", ours_ms, other_ms, str(goal), goal.met(ratio))
 
 
-def quantity(measure: str, size: str, value: float, unit: str, goal: Goal | None = None) -> Row:
+def quantity(measure: str, size: str, value: float, unit: str, goal: Goal = NO_GOAL) -> Row:
     """A measured number that is not a comparison of times."""
-    return Row(
-        measure, size, value, unit, goal=str(goal) if goal else "", met=goal.met(value) if goal is not None else None
-    )
+    return Row(measure, size, value, unit, goal=str(goal), met=goal.met(value))
