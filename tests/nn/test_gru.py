@@ -117,6 +117,19 @@ def test_autocast_computes_in_float32(dtype: torch.dtype, built: bool, monkeypat
     assert torch.equal(output, layer(x.float())[0])
 
 
+def test_module_in_bfloat16() -> None:
+    """Weights in half precision: computed in float32, returned as they came, as torch's layer does."""
+    layer = sv.GRU(4, 6, 2, batch_first=True).to(torch.bfloat16)
+    x = torch.randn(2, 5, 4, dtype=torch.bfloat16)
+    output, h_n = layer(x)
+    assert output.dtype == h_n.dtype == torch.bfloat16
+    wide = sv.GRU(4, 6, 2, batch_first=True)
+    wide.load_state_dict(layer.state_dict())
+    assert torch.equal(output, wide(x.float())[0].to(torch.bfloat16))
+    output.sum().backward()
+    assert all(p.grad is not None and p.grad.dtype == torch.bfloat16 for p in layer.parameters())
+
+
 @pytest.mark.filterwarnings("ignore")  # of the compiler's own
 @pytest.mark.parametrize("masked", [False, True])
 def test_compile(masked: bool) -> None:

@@ -11,6 +11,9 @@ from torch.nn.utils.rnn import PackedSequence
 
 from synvolution.ops.gru import gru
 
+#: Types that are computed in float32.
+HALVES = (torch.float16, torch.bfloat16)
+
 
 class GRU(torch.nn.Module):
     """Gated recurrent unit over a sequence: `torch.nn.GRU` with a mask and with fast CPU kernels.
@@ -104,8 +107,9 @@ class GRU(torch.nn.Module):
         """(B, N, D) or (N, B, D) -> output, h_n (num_layers, B, H)"""
         if x.dim() != 3 or x.shape[2] != self.input_size:
             raise ValueError(f"input of shape {tuple(x.shape)}: expected two or three axes, the last {self.input_size}")
-        dtype = self._weights(0)[0].dtype
-        if x.dtype in (torch.float16, torch.bfloat16):  # as autocast makes them; the recurrence wants more digits
+        own = next(self.parameters()).dtype
+        dtype = torch.float32 if own in HALVES else own
+        if x.dtype in HALVES:  # of such a module, or as autocast makes them; the recurrence wants more digits
             x = x.to(dtype)
         batch = x.shape[0 if self.batch_first else 1]
         if hx is None:
@@ -113,7 +117,7 @@ class GRU(torch.nn.Module):
         elif hx.shape != (self.num_layers, batch, self.hidden_size):
             expected = (self.num_layers, batch, self.hidden_size)
             raise ValueError(f"hx of shape {tuple(hx.shape)}: expected (layers, B, H) = {expected}")
-        elif hx.dtype in (torch.float16, torch.bfloat16):
+        elif hx.dtype in HALVES:
             hx = hx.to(dtype)
         if x.is_cuda and mask is None:
             return self._cudnn(x, hx)
@@ -121,9 +125,10 @@ class GRU(torch.nn.Module):
         for layer in range(self.num_layers):
             if layer > 0 and self.dropout > 0:
                 x = F.dropout(x, self.dropout, self.training)
-            x, state = gru(x, hx[layer], *self._weights(layer), mask, batch_first=self.batch_first)
+            x, state = gru(x, hx[layer], *self._weights(layer, dtype), mask, batch_first=self.batch_first)
             states.append(state)
-        return x, torch.stack(states)
+        h_n = torch.stack(states)
+        return (x.to(own), h_n.to(own)) if own in HALVES else (x, h_n)
 
     def _cudnn(self, x: Tensor, hx: Tensor) -> tuple[Tensor, Tensor]:
         """torch's own layers, in cuDNN"""
@@ -131,8 +136,10 @@ class GRU(torch.nn.Module):
         options = (self.bias, self.num_layers, self.dropout, self.training, False, self.batch_first)
         return torch._VF.gru(x, hx, weights, *options)
 
-    def _weights(self, layer: int) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+    def _weights(self, layer: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
         """w_ih, w_hh, b_ih and b_hh of a layer"""
-        weights = [getattr(self, f"weight_{side}_l{layer}") for side in ("ih", "hh")]
-        biases = [getattr(self, f"bias_{side}_l{layer}") if self.bias else None for side in ("ih", "hh")]
-        return weights[0], weights[1], biases[0], biases[1]
+        w_ih, w_hh = (getattr(self, f"weight_{side}_l{layer}").to(dtype) for side in ("ih", "hh"))
+        if not self.bias:
+            return w_ih, w_hh, None, None
+        b_ih, b_hh = (getattr(self, f"bias_{side}_l{layer}").to(dtype) for side in ("ih", "hh"))
+        return w_ih, w_hh, b_ih, b_hh

@@ -155,7 +155,7 @@ def scan(x: Tensor, angles: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
 def angle_gradients(
     angles: Tensor, inputs: tuple[Tensor, Tensor], outputs: tuple[Tensor, Tensor], grads: tuple[Tensor, ...]
 ) -> Tensor:
-    """Three real reductions per rotation (DESIGN fact 6), from its inputs, its outputs and their four gradients.
+    """Three real reductions per rotation (docs/math.md), from its inputs, its outputs and their four gradients.
 
     Args:
         angles: (B, N−1, 3).

@@ -99,7 +99,7 @@ def _canonical(v: Tensor, lower: Tensor, upper: Tensor, phase: Tensor) -> tuple[
 
 
 def _masked(mask: Tensor, lower: Tensor, upper: Tensor, phase: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Zero angles where a rotation touches a padded row, zero phase there (DESIGN fact 7)."""
+    """Zero angles where a rotation touches a padded row, zero phase there (docs/math.md)."""
     if mask.dtype != torch.bool:
         raise TypeError(f"mask is {mask.dtype}: expected torch.bool, True where a position is real")
     check_shape("mask", mask, (phase.shape[0], phase.shape[-1]), "(B, N)")
