@@ -1,31 +1,8 @@
 // Calls the GRU kernels at odd sizes on heap buffers of exactly the right size, for every instruction set of this
 // machine. Built with sanitizers by tests/sanitize.sh, which also fills fresh memory with NaN: a result must have none.
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <memory>
-
-#include "../../csrc/kernels.hpp"
+#include "buffers.hpp"
 
 namespace {
-
-template <class T> using Array = std::unique_ptr<T[], decltype(&std::free)>;
-
-unsigned state = 1;
-
-template <class T> Array<T> empty(std::ptrdiff_t count) {
-    return Array<T>(static_cast<T*>(std::malloc(std::size_t(count) * sizeof(T))), &std::free);
-}
-template <class T> Array<T> random(std::ptrdiff_t count) {
-    Array<T> a = empty<T>(count);
-    for (std::ptrdiff_t i = 0; i < count; ++i) a[i] = T((state = state * 1664525u + 1013904223u) >> 8) / T(1 << 24) - T(0.5);
-    return a;
-}
-template <class T> double total(Array<T> const& a, std::ptrdiff_t count) {
-    double sum = 0;
-    for (std::ptrdiff_t i = 0; i < count; ++i) sum += std::abs(double(a[i]));
-    return sum;
-}
 
 template <class T> struct Functions {
     bool (*forward)(synv::GruForwardArgs<T> const&);
@@ -45,7 +22,7 @@ template <class T> double run(Case const& c, Functions<T> const& functions) {
     auto x = random<T>(B * N * D), h0 = random<T>(B * H), w_ih = random<T>(3 * H * D), w_hh = random<T>(3 * H * H);
     auto b_ih = random<T>(3 * H), b_hh = random<T>(3 * H), grad_out = random<T>(B * N * H), grad_h_n = random<T>(B * H);
     auto mask = empty<std::uint8_t>(B * N);
-    for (std::ptrdiff_t i = 0; i < B * N; ++i) mask[i] = (state = state * 1664525u + 1013904223u) >> 30 != 0;
+    for (std::ptrdiff_t i = 0; i < B * N; ++i) mask[i] = next_random() >> 30 != 0;
     std::uint8_t const* const used = c.masked ? mask.get() : nullptr;
     auto out = empty<T>(B * N * H), h_n = empty<T>(B * H), gates = empty<T>(B * N * 4 * H);
     synv::GruForwardArgs<T> const f{B, N, D, H, c.threads, {x.get(), N * D, D}, h0.get(), w_ih.get(), w_hh.get(),

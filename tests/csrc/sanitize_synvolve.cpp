@@ -1,32 +1,8 @@
 // Calls the chain and synvolve kernels at odd sizes on heap buffers of exactly the right size, for every instruction
 // set of this machine. Built with sanitizers by tests/sanitize.sh, which fills fresh memory with NaN: results have none.
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <initializer_list>
-#include <memory>
-
-#include "../../csrc/kernels.hpp"
+#include "buffers.hpp"
 
 namespace {
-
-template <class T> using Array = std::unique_ptr<T[], decltype(&std::free)>;
-
-unsigned state = 1;
-
-template <class T> Array<T> empty(std::ptrdiff_t count) {
-    return Array<T>(static_cast<T*>(std::malloc(std::size_t(count) * sizeof(T))), &std::free);
-}
-template <class T> Array<T> random(std::ptrdiff_t count) {
-    Array<T> a = empty<T>(count);
-    for (std::ptrdiff_t i = 0; i < count; ++i) a[i] = T((state = state * 1664525u + 1013904223u) >> 8) / T(1 << 21) - T(4);
-    return a;
-}
-template <class T> double total(Array<T> const& a, std::ptrdiff_t count) {
-    double sum = 0;
-    for (std::ptrdiff_t i = 0; i < count; ++i) sum += std::abs(double(a[i]));
-    return sum;
-}
 
 template <class T> struct Functions {
     bool (*chain)(synv::ChainArgs<T> const&);
@@ -45,8 +21,8 @@ template <class T> double run(Case const& c, Functions<T> const& call) {
     std::ptrdiff_t const B = c.batch, H = c.heads, N = c.rows, D = c.features, signal = B * N * 2 * D;
     std::ptrdiff_t const angles = B * H * (N - 1) * 3, one = B * (N - 1) * 3, phases = B * H * N;
     state = unsigned(B + N * 7 + D * 31 + H * 101);
-    auto v = random<T>(signal), grad = random<T>(signal), lower = random<T>(angles), upper = random<T>(angles);
-    auto phase = random<T>(phases);
+    auto v = random<T>(signal), grad = random<T>(signal), lower = random<T>(angles, T(4)), upper = random<T>(angles, T(4));
+    auto phase = random<T>(phases, T(4));
     auto out = empty<T>(signal), grad_v = empty<T>(signal), grad_lower = empty<T>(angles), grad_upper = empty<T>(angles);
     auto grad_phase = empty<T>(phases);
     if (!call.synvolve({B, H, N, D, c.threads, v.get(), lower.get(), upper.get(), phase.get(), out.get()})) return NAN;
@@ -108,6 +84,9 @@ int main() {
             }
         }
     }
+    run_all({1, 1, 6000, 3, 3});  // long enough to be cut into segments, shared by threads
+    run_all({2, 1, 6000, 3, 2});
+    cases += 2;
     std::printf("%d cases, %d failures\n", cases, failures);
     return failures != 0;
 }
