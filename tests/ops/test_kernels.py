@@ -188,6 +188,29 @@ def test_expanded_and_strided_operands() -> None:
     assert_near(grad, expected)
 
 
+def test_operators_called_directly_refuse_bad_shapes() -> None:
+    """No wrong shape may become a wrong address, whoever calls."""
+    v, lower, upper, phase = operands(2, 9, 4)
+    full = lower[:, None, None], upper[:, None, None], phase[:, None]
+    call, chain = torch.ops.synvolution.synvolve, torch.ops.synvolution.givens_chain
+    with pytest.raises(ValueError, match="lower is"):
+        call(v, full[0][..., :5, :], *full[1:], None, "cpp")
+    with pytest.raises(ValueError, match=r"upper is torch\.float32"):
+        call(v, full[0], full[1].float(), full[2], None, "cpp")
+    with pytest.raises(ValueError, match="phase has shape"):
+        call(v, *full[:2], phase, None, "cpp")
+    with pytest.raises(ValueError, match=r"expected \(B, N, 2, D\)"):
+        call(v[:, :, 0], *full, None, "cpp")
+    with pytest.raises(TypeError, match="float16"):
+        call(v.half(), *(t.half() for t in full), None, "cpp")
+    with pytest.raises(ValueError, match="grad is"):
+        torch.ops.synvolution.synvolve_backward(v[:, :5], v, *full, None, "cpp")
+    with pytest.raises(ValueError, match="angles is"):
+        chain(v, lower[:1], True, "cpp")
+    with pytest.raises(ValueError, match="angles is"):
+        torch.ops.synvolution.givens_chain_backward(v, v, lower[:, :3], True, "cpp")
+
+
 def test_fallback_without_kernels_warns_once() -> None:
     """An installation without kernels computes the same with the scan, and says so in one warning."""
     code = """

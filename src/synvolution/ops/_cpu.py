@@ -1,6 +1,7 @@
-"""The compiled kernels, called with addresses. Shapes are checked before anything gets here.
+"""The compiled kernels, called with addresses: dense tensors, float32 or float64; the number of threads is torch's.
 
-Everything is dense, float32 or float64, on the CPU; the number of threads is torch's.
+The public functions explain bad arguments; here they are refused once more, since a custom operator can be called
+without them and a wrong shape would be a wrong address.
 """
 
 from __future__ import annotations
@@ -46,10 +47,42 @@ def empty(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     return fresh
 
 
+def _demand(like: Tensor, **shapes: tuple[Tensor, tuple[int, ...]]) -> None:
+    """Every tensor has its shape, and dtype and device of the first."""
+    if like.dtype not in (torch.float32, torch.float64) or like.device.type != "cpu":
+        raise TypeError(f"the compiled kernels take float32 or float64 on the CPU, not {like.dtype} on {like.device}")
+    for name, (tensor, shape) in shapes.items():
+        if tensor.shape != shape or tensor.dtype != like.dtype or tensor.device != like.device:
+            raise ValueError(
+                f"{name} is {tensor.dtype} {tuple(tensor.shape)} on {tensor.device}: "
+                f"expected {like.dtype} {shape} on {like.device}"
+            )
+
+
+def _signal_shape(x: Tensor) -> tuple[int, int, int]:
+    """B, N, D of a planar signal."""
+    if x.ndim != 4 or x.shape[2] != 2 or x.shape[1] < 1:
+        raise ValueError(f"a signal has shape {tuple(x.shape)}: expected (B, N, 2, D)")
+    return x.shape[0], x.shape[1], x.shape[3]
+
+
+def _demand_synvolve(signal: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, **others: Tensor) -> int:
+    """The shapes of synvolve's operands fit; returns the number of heads H."""
+    batch, n, d = _signal_shape(signal)
+    heads = phase.shape[1] if phase.ndim == 3 else 0
+    if heads < 1 or d % heads:
+        raise ValueError(f"phase has shape {tuple(phase.shape)}: expected (B, H, N) with H a divisor of {d} features")
+    angles = (batch, heads, 1, n - 1, 3)
+    same = {name: (tensor, tuple(signal.shape)) for name, tensor in others.items()}
+    _demand(signal, lower=(lower, angles), upper=(upper, angles), phase=(phase, (batch, heads, n)), **same)
+    return heads
+
+
 def chain(x: Tensor, angles: Tensor, upper: bool) -> Tensor:
     """x (B, N, 2, D), angles (B, N−1, 3) → (B, N, 2, D)."""
+    batch, n, d = _signal_shape(x)
+    _demand(x, angles=(angles, (batch, n - 1, 3)))
     x, angles = x.contiguous(), angles.contiguous()
-    batch, n, _, d = x.shape
     y = empty(x.shape, x.dtype)
     run = kernel("chain_forward", x.dtype)
     run(batch, n, d, torch.get_num_threads(), upper, x.data_ptr(), angles.data_ptr(), y.data_ptr())
@@ -59,8 +92,9 @@ def chain(x: Tensor, angles: Tensor, upper: bool) -> Tensor:
 def _chain_backward(
     y: Tensor, grad: Tensor, angles: Tensor, upper: bool, with_input: bool
 ) -> tuple[Tensor | None, Tensor, Tensor]:
+    batch, n, d = _signal_shape(y)
+    _demand(y, grad=(grad, tuple(y.shape)), angles=(angles, (batch, n - 1, 3)))
     y, grad, angles = y.contiguous(), grad.contiguous(), angles.contiguous()
-    batch, n, _, d = y.shape
     x = empty(y.shape, y.dtype) if with_input else None
     g_x, g_angles = empty(y.shape, y.dtype), torch.zeros_like(angles)
     run = kernel("chain_backward", y.dtype)
@@ -87,12 +121,13 @@ def chain_backward(grad: Tensor, y: Tensor, angles: Tensor, upper: bool) -> tupl
 
 def synvolve(v: Tensor, lower: Tensor, upper: Tensor, phase: Tensor) -> Tensor:
     """v (B, N, 2, D), lower and upper (B, H, 1, N−1, 3), phase (B, H, N) → (B, N, 2, D)."""
+    heads = _demand_synvolve(v, lower, upper, phase)
     inputs = [t.contiguous() for t in (v, lower, upper, phase)]
     batch, n, _, d = v.shape
     out = empty(v.shape, v.dtype)
     run = kernel("synvolve_forward", v.dtype)
     run(
-        *(batch, phase.shape[1], n, d, torch.get_num_threads()),
+        *(batch, heads, n, d, torch.get_num_threads()),
         *(t.data_ptr() for t in (*inputs, out)),
     )
     return out
@@ -102,13 +137,14 @@ def synvolve_backward(
     grad: Tensor, out: Tensor, lower: Tensor, upper: Tensor, phase: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of v, lower, upper, phase from the output."""
+    heads = _demand_synvolve(out, lower, upper, phase, grad=grad)
     inputs = [t.contiguous() for t in (grad, out, lower, upper, phase)]
     batch, n, _, d = out.shape
     g_v = empty(out.shape, out.dtype)
     others = [torch.zeros(t.shape, dtype=t.dtype) for t in (lower, upper, phase)]
     run = kernel("synvolve_backward", out.dtype)
     run(
-        *(batch, phase.shape[1], n, d, torch.get_num_threads()),
+        *(batch, heads, n, d, torch.get_num_threads()),
         *(t.data_ptr() for t in (*inputs, g_v, *others)),
     )
     return g_v, others[0], others[1], others[2]
