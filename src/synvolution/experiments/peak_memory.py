@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +25,11 @@ def peak_bytes() -> int:
     """The most that this process has held."""
     # getrusage's number includes what the parent held when it started this process; Linux's own account does not
     most = _status("VmHWM")
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if most is None else most  # bytes on macOS
+    if most is not None:
+        return most
+    import resource  # not on Windows, where nothing here is called
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS
 
 
 def resident_bytes() -> int:

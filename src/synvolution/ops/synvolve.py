@@ -34,7 +34,8 @@ def synvolve(
         lower, upper: (B, N−1, 3) angles of the chains, or (B, L, N−1, 3) for L orders; with heads (B, H, …).
         phase: (B, N) phases φ of the eigenvalues; with heads (B, H, N).
         mask: (B, N) bool, True where a position is real. Rotations that touch another row become the identity, so
-            that a padded batch gives what each sequence gives alone.
+            that a padded batch gives what each sequence gives alone; any finite values may stand in padded rows, which
+            come out as they went in.
         permutation: None for the identity; int64 rows (N,), (L, N) or (B, L, N) with (P x)_i = x_{permutation[i]}; or
             float matrices (N, N), (L, N, N) or (B, L, N, N), e.g. soft permutations while they are learned, for which
             P^H stands in for the inverse.
