@@ -61,6 +61,26 @@ CASES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "unbatched v": (lambda: sv.synvolve(X[0], A, A, PHASE), ValueError, "expected (B, N, 2, D)"),
     "float mask": (lambda: sv.synvolve(X, A, A, PHASE, torch.ones(2, 5)), TypeError, "expected torch.bool"),
     "mask shape": (lambda: sv.synvolve(X, A, A, PHASE, torch.ones(2, 4).bool()), ValueError, "mask has shape (2, 4)"),
+    "mask list": (
+        lambda: sv.synvolve(X, A, A, PHASE, [[True] * 5] * 2),  # type: ignore[arg-type]
+        TypeError,
+        "mask is a list",
+    ),
+    "mask device": (
+        lambda: sv.synvolve(X, A, A, PHASE, torch.ones(2, 5, device="meta").bool()),
+        ValueError,
+        "mask is on meta, the other tensors on cpu",
+    ),
+    "permutation list": (
+        lambda: sv.synvolve(X, A, A, PHASE, permutation=[0, 1, 2, 3, 4]),  # type: ignore[arg-type]
+        TypeError,
+        "permutation is a list",
+    ),
+    "dhhp permutation list": (
+        lambda: sv.DHHP(L, U, None, [0, 1, 2, 3, 4]),  # type: ignore[arg-type]
+        TypeError,
+        "permutation is a list",
+    ),
     "no permutation": (
         lambda: sv.synvolve(X, A, A, PHASE, permutation=torch.zeros(5).long()),
         ValueError,

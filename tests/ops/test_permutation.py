@@ -84,6 +84,9 @@ def test_bad_arguments() -> None:
         gumbel_sinkhorn(torch.zeros(2, 3))
     with pytest.raises(ValueError, match="temperature is 0"):
         gumbel_sinkhorn(torch.zeros(2, 2), temperature=0)
+    with pytest.raises(ValueError, match=r"expected \(..., N, N\)"):
+        hard_permutation(torch.zeros(2, 3))
+    assert hard_permutation(torch.zeros(0, 3, 3)).shape == (0, 3)
     with pytest.raises(ValueError, match="NaN"):
         hard_permutation(torch.full((2, 2), torch.nan))
     with pytest.raises(ValueError, match="n = 0"):

@@ -27,6 +27,14 @@ def check_real(**tensors: Tensor | None) -> None:
             )
 
 
+def check_beside(name: str, tensor: Tensor, like: Tensor) -> None:
+    """tensor is one, on the device of like."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} is a {type(tensor).__name__}: expected a torch.Tensor")
+    if tensor.device != like.device:
+        raise ValueError(f"{name} is on {tensor.device}, the other tensors on {like.device}: move it with .to(device)")
+
+
 def check_planar(name: str, x: Tensor) -> None:
     """x is (..., N, 2, D) with N ≥ 1."""
     if x.ndim < 3 or x.shape[-2] != 2:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from synvolution.ops import _backends, transforms
-from synvolution.ops._checks import check_angles, check_index, check_real
+from synvolution.ops._checks import check_angles, check_beside, check_index, check_real
 from synvolution.ops._reference import permute_rows, phase_product
 from synvolution.ops.factorize import factorize_unitary
 from synvolution.ops.givens import lower_chain, upper_chain
@@ -91,6 +91,7 @@ class DHHP:
         """→ (..., L, N) row numbers or (..., L, N, N) matrices."""
         if permutation is None:
             return None
+        check_beside("permutation", permutation, self.lower)
         if not permutation.is_floating_point():
             check_index("permutation", permutation, self.n)
             own, letters = 1, "(N,), (L, N) or (..., L, N)"

@@ -96,12 +96,15 @@ def hard_permutation(logits: Tensor) -> Tensor:
         >>> hard_permutation(torch.tensor([[0.0, 2.0], [1.0, 0.0]])).tolist()
         [1, 0]
     """
+    if logits.ndim < 2 or logits.shape[-1] != logits.shape[-2]:
+        raise ValueError(f"logits have shape {tuple(logits.shape)}: expected (..., N, N)")
     scores = logits.detach().to("cpu", torch.float64)
     if not bool(torch.isfinite(scores).all()):
         raise ValueError("logits hold NaN or infinite values: no best permutation exists")
     flat = scores.reshape(-1, *scores.shape[-2:]).numpy()
-    rows = np.stack([_assignment(-matrix) for matrix in flat])
-    return torch.from_numpy(rows).reshape(logits.shape[:-1]).to(logits.device)
+    rows = [_assignment(-matrix) for matrix in flat]
+    stacked = np.stack(rows) if rows else np.empty((0, logits.shape[-1]), dtype=np.int64)
+    return torch.from_numpy(stacked).reshape(logits.shape[:-1]).to(logits.device)
 
 
 def _assignment(cost: np.ndarray) -> np.ndarray:

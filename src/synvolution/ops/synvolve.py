@@ -11,7 +11,7 @@ from torch import Tensor
 
 from synvolution.ops import _backends, _reference
 from synvolution.ops._autograd import batch_first, call, register_second_order
-from synvolution.ops._checks import check_angles, check_index, check_planar, check_real, check_shape
+from synvolution.ops._checks import check_angles, check_beside, check_index, check_planar, check_real, check_shape
 from synvolution.ops.givens import lower_chain, upper_chain
 
 
@@ -57,9 +57,11 @@ def synvolve(
     batch, _, orders = lower.shape[:3]
     n = v.shape[1]
     if mask is not None:
+        check_beside("mask", mask, v)
         lower, upper, phase = _masked(mask, lower, upper, phase)
     if permutation is None:
         return call(torch.ops.synvolution.synvolve, _plain, v, lower, upper, phase, None, backend)
+    check_beside("permutation", permutation, v)
     if permutation.is_floating_point():
         if mask is not None:
             raise ValueError("a permutation matrix moves padded rows among the real ones: use it without a mask")
