@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import ModuleType
 
 import torch
@@ -59,8 +60,8 @@ def forward_rows(shapes: list[Shape], repeats: int) -> Iterator[Row]:
         yield compare(
             "forward ÷ clone",
             str(shape),
-            lambda a=inputs: synvolve(*a),  # type: ignore[misc]
-            lambda v=inputs[0]: v.clone(),  # type: ignore[misc]
+            partial(synvolve, *inputs),
+            inputs[0].clone,
             Goal(1.5),
             repeats,
         )
