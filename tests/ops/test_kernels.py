@@ -55,7 +55,7 @@ def operands(batch: int, n: int, d: int, heads: int | None = None, dtype: torch.
     return [torch.randn(batch, n, 2, d, dtype=dtype), lower, upper, torch.randn(*own, n, dtype=dtype)]
 
 
-def assert_backends_agree(inputs: list[Tensor], heads: int | None = None) -> None:
+def assert_backends_agree(inputs: list[Tensor]) -> None:
     expected = gradients(lambda *a: sv.synvolve(*a, backend="loop"), inputs)
     for isa in ISAS:
         KERNELS.set_isa(isa)
@@ -86,10 +86,12 @@ def test_chains_equal_the_loop(batch: int, n: int, d: int, upper: bool) -> None:
     expected = gradients(lambda *a: chain(*a, backend="loop"), [x, angles])
     for isa in ISAS:
         KERNELS.set_isa(isa)
-        for dtype in (torch.float64, torch.float32):
-            found = gradients(lambda *a: chain(*a, backend="cpp"), [x.to(dtype), angles.to(dtype)])
-            for f, e in zip(found, expected, strict=True):
-                assert_near(f, e, what=f"{isa}, {dtype}")
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            for dtype in (torch.float64, torch.float32):
+                found = gradients(lambda *a: chain(*a, backend="cpp"), [x.to(dtype), angles.to(dtype)])
+                for f, e in zip(found, expected, strict=True):
+                    assert_near(f, e, what=f"{isa}, {threads} threads, {dtype}")
 
 
 @pytest.mark.parametrize("isa", ISAS)
