@@ -100,3 +100,18 @@ def test_bad_arguments() -> None:
             ConverterBlock(6, 10, zeta=zeta)
     with pytest.raises(ValueError, match="dim is 0"):
         NoMixer(0)
+
+
+class Shift(nn.Module):
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        return x.roll(1, 1)
+
+
+@pytest.mark.parametrize("n", [1, 7, 50])
+@pytest.mark.parametrize("block", [ConverterBlock(6, 20), RealBlock(6, 20, Shift())], ids=["converter", "real"])
+def test_pieces_change_nothing(block: nn.Module, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, mask = torch.randn(3, n, 6), torch.arange(n) < torch.tensor([[n], [max(1, n // 2)], [1]])
+    whole = block(x, mask).detach()
+    monkeypatch.setattr("synvolution.nn.block.PIECE", 3 * 20 * 4)  # four rows
+    with torch.no_grad():
+        assert_near(block(x, mask), whole, 1e-6)

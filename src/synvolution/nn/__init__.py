@@ -1,9 +1,10 @@
 """Layers. They take plain arguments and tensors, and need torch alone."""
 
-from synvolution.nn.block import ConverterBlock, NoMixer, RealBlock
+from synvolution.nn.block import ConverterBlock, NoMixer, RealBlock, block_around
 from synvolution.nn.feedforward import FFN, GFFN
 from synvolution.nn.gru import GRU
 from synvolution.nn.kernelution import Digraph, Kernelution, Synvolution
+from synvolution.nn.mixers import MIXERS, build_mixer
 from synvolution.nn.norm import FixNorm, ScaleNorm
 from synvolution.nn.permutation import LearnedPermutation
 from synvolution.nn.pooling import POOLINGS, Pooling
@@ -21,6 +22,7 @@ __all__ = [
     "FFN",
     "GFFN",
     "GRU",
+    "MIXERS",
     "POOLINGS",
     "POSITIONS",
     "SIREN",
@@ -39,4 +41,6 @@ __all__ = [
     "ScaleNorm",
     "SinusoidalPosition",
     "Synvolution",
+    "block_around",
+    "build_mixer",
 ]

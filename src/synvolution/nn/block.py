@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,30 @@ from torch import Tensor, nn
 from synvolution.nn.feedforward import FFN, GFFN
 from synvolution.nn.kernelution import Kernelution
 from synvolution.nn.norm import ScaleNorm
+
+#: Numbers of the widest intermediate result that a piece may have where no gradient is needed: about 2 MiB.
+PIECE = 2**19
+
+
+def in_pieces(function: Callable[..., Tensor], width: int, *inputs: Tensor) -> Tensor:
+    """A function of each position, over the positions in pieces that stay in cache, unless a gradient is needed.
+
+    Args:
+        function: maps tensors (B, n, …) to one (B, n, …), position by position.
+        width: features of its widest intermediate result.
+        inputs: (B, N, …) each.
+
+    Example:
+        >>> with torch.no_grad():
+        ...     in_pieces(torch.sin, 2**16, torch.zeros(2, 30, 4)).shape
+        torch.Size([2, 30, 4])
+    """
+    batch, n = inputs[0].shape[:2]
+    if torch.is_grad_enabled() or torch.compiler.is_compiling() or batch * n * width <= PIECE:
+        return function(*inputs)
+    rows = max(1, PIECE // (batch * width))
+    pieces = zip(*(tensor.split(rows, 1) for tensor in inputs), strict=True)
+    return torch.cat([function(*piece) for piece in pieces], 1)
 
 
 class NoMixer(nn.Module):
@@ -27,6 +52,8 @@ class NoMixer(nn.Module):
         >>> NoMixer(8)(torch.randn(3, 10, 8)).shape
         torch.Size([3, 10, 2, 8])
     """
+
+    planar = True
 
     def __init__(self, dim: int, *, value_dropout: float = 0.0, bias: bool = True) -> None:
         super().__init__()
@@ -101,7 +128,10 @@ class ConverterBlock(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Mix the positions, then each position by itself."""
-        real, imaginary = self.mixer(x, mask).unbind(-2)
+        return in_pieces(self._each_position, self.feedforward.hidden, x, self.mixer(x, mask))
+
+    def _each_position(self, x: Tensor, mixed: Tensor) -> Tensor:
+        real, imaginary = mixed.unbind(-2)
         z = self.mixer_norm(torch.stack((x + real, imaginary), -2))
         real, imaginary = z.unbind(-2)
         y: Tensor = self.feedforward_norm(
@@ -144,13 +174,29 @@ class RealBlock(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Mix the positions, then each position by itself."""
-        z = self.mixer_norm(x + self.mixer(x, mask))
+        return in_pieces(self._each_position, self.feedforward.hidden, x, self.mixer(x, mask))
+
+    def _each_position(self, x: Tensor, mixed: Tensor) -> Tensor:
+        z = self.mixer_norm(x + mixed)
         y: Tensor = self.feedforward_norm(z + self.feedforward(z))
         return y.to(x.dtype)
 
     def penalty(self) -> Tensor:
         """What the mixer adds to the loss, a scalar: 0 unless it has a ``penalty()``."""
         return _penalty(self.mixer, self.mixer_norm.scale)
+
+
+def block_around(
+    mixer: nn.Module, dim: int, hidden: int, *, dropout: float = 0.0, bias: bool = True
+) -> ConverterBlock | RealBlock:
+    """The block that fits a mixer: :class:`ConverterBlock` if its result is planar, else :class:`RealBlock`.
+
+    Example:
+        >>> type(block_around(NoMixer(8), 8, 32)).__name__
+        'ConverterBlock'
+    """
+    kind = ConverterBlock if getattr(mixer, "planar", False) else RealBlock
+    return kind(dim, hidden, mixer, dropout=dropout, bias=bias)
 
 
 def _penalty(mixer: nn.Module, like: Tensor) -> Tensor:

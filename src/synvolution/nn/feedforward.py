@@ -27,7 +27,7 @@ class GFFN(nn.Module):
     def __init__(self, dim: int, hidden: int, *, dropout: float = 0.0, bias: bool = True) -> None:
         super().__init__()
         _check_sizes(dim, hidden)
-        self.dim = dim
+        self.dim, self.hidden = dim, hidden
         self.real = nn.Linear(dim, hidden, bias=bias)
         self.imaginary = nn.Linear(dim, hidden, bias=bias)
         self.dropout = nn.Dropout(dropout)
@@ -63,7 +63,7 @@ class FFN(nn.Module):
     def __init__(self, dim: int, hidden: int, *, dropout: float = 0.0, bias: bool = True) -> None:
         super().__init__()
         _check_sizes(dim, hidden)
-        self.dim = dim
+        self.dim, self.hidden = dim, hidden
         self.first = nn.Linear(dim, hidden, bias=bias)
         self.dropout = nn.Dropout(dropout)
         self.out = nn.Linear(hidden, dim, bias=bias)

@@ -70,6 +70,8 @@ class Synvolution(nn.Module):
         torch.Size([3, 10, 2, 8])
     """
 
+    planar = True
+
     def __init__(
         self,
         dim: int,

@@ -54,16 +54,20 @@ class KernelPolynomial(nn.Module):
         self.basis_options, self.damping_options = dict(basis_options or {}), dict(damping_options or {})
         self._terms = _choose("basis", basis, BASES)
         _call("basis", basis, self._terms, torch.zeros(()), order, **self.basis_options)
-        name = damping or "dirichlet"
-        factors = _call("damping", name, _choose("damping", name, DAMPINGS), order, **self.damping_options)
-        factors = factors.to(torch.get_default_dtype())
-        self.register_buffer("damping_factors", factors, persistent=False)
+        self.register_buffer("damping_factors", self._factors().to(torch.get_default_dtype()), persistent=False)
         self.weight = nn.Parameter(torch.empty(order + 1))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """All weights 2/(K+1)."""
+        """All weights 2/(K+1); the damping factors anew, for modules made without memory and filled later."""
         nn.init.constant_(self.weight, 2 / (self.order + 1))
+        with torch.no_grad():
+            self.damping_factors.copy_(self._factors())
+
+    def _factors(self) -> Tensor:
+        """g_0 … g_K."""
+        name = self.damping or "dirichlet"
+        return _call("damping", name, _choose("damping", name, DAMPINGS), self.order, **self.damping_options)
 
     def forward(self, x: Tensor) -> Tensor:
         """p(x), of the shape of x."""
