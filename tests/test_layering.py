@@ -17,7 +17,7 @@ ALLOWED: dict[str, set[str]] = {
     "models": {"nn", "ops", "spectral"},
     "data": set(),
     "recipes": {"models", "data", "training"},
-    "training": {"models", "nn", "ops", "spectral", "data", "recipes"},
+    "training": {"models", "nn", "ops", "spectral", "data", "recipes", "info"},
     "experiments": {"training", "models", "nn", "ops", "spectral", "data", "recipes", "info"},
     "info": {"ops"},
     "cli": {"experiments", "training", "models", "nn", "ops", "spectral", "data", "recipes", "info"},
