@@ -2,23 +2,59 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from synvolution.info import describe
 
+#: Exit codes: what was asked cannot be done (also for unknown options), and the user's own interruption.
+REFUSED, INTERRUPTED = 2, 130
 
-def info() -> None:
-    """Show version, backend, instruction set, threads, torch and devices."""
+
+def info(recipes: bool = False) -> None:
+    """Show version, backend, instruction set, threads, torch and devices.
+
+    Args:
+        recipes: Show the recipes instead: sizes and numbers of parameters.
+    """
+    if recipes:
+        from synvolution.experiments.recipe_table import show_recipes
+
+        show_recipes()
+        return
     for name, value in describe().items():
         print(f"{name:12} {value}")
 
 
+def train() -> None:
+    """Train on a task or your own data: synvolution train RECIPE, or train --data FILE; its --help shows all."""
+
+
 def commands() -> dict[str, Callable[..., None]]:
     """The commands by name; imported late, since they need the command line's extra."""
+    from synvolution.data.commands import data
     from synvolution.experiments.bench import bench
+    from synvolution.experiments.figures import figures
+    from synvolution.training.commands import evaluate, predict
 
-    return {"info": info, "bench": bench}
+    return {
+        "train": train,
+        "evaluate": evaluate,
+        "predict": predict,
+        "data": data,
+        "bench": bench,
+        "figures": figures,
+        "info": info,
+    }
+
+
+def commands_with_recipe() -> dict[str, Callable[[list[str]], None]]:
+    """Commands whose options have the defaults of the recipe named first: they read their arguments themselves."""
+    from synvolution.training.commands import train
+
+    return {"train": train}
 
 
 def main() -> None:
@@ -31,12 +67,23 @@ def main() -> None:
             return
         sys.exit("the command line needs its extra: pip install 'synvolution[train]'")
     try:
-        tyro.extras.subcommand_cli_from_dict(
-            commands(),
-            prog="synvolution",
-            description="Converter: exact unitary sequence mixing.",
-            sort_subcommands=False,
-        )
+        _run(tyro)
+    except BrokenPipeError:  # whoever reads our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:
         print(f"synvolution: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(REFUSED)
+    except KeyboardInterrupt:
+        os._exit(INTERRUPTED)  # at once: threads of data loaders and trackers may hang
+
+
+def _run(tyro: Any) -> None:
+    if sys.argv[1:2] and sys.argv[1] in ("train",):
+        commands_with_recipe()[sys.argv[1]](sys.argv[2:])
+        return
+    tyro.extras.subcommand_cli_from_dict(
+        commands(),
+        prog="synvolution",
+        description="Converter: exact unitary sequence mixing.",
+        sort_subcommands=False,
+    )
