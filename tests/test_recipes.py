@@ -31,6 +31,42 @@ PAPER = {
     "ensembl-mr": (128, 512, 0.1, 32, 0.001, 0.001),
 }
 
+#: The paper's table of baselines, row by row: embedding size, hidden size, blocks, heads (N/A: None), batch, rate. All
+#: rows have RPE, mean pooling, weight decay 0.0001 and dropout 0.1 at positions, values and feed-forward network.
+_LONGDOC16K = {
+    "vanilla": (64, 256, 2, 2, 2, 0.0005),
+    "linformer": (128, 512, 2, 2, 4, 0.0002),
+    "performer": (128, 512, 2, 2, 4, 0.0002),
+    "synthesizer": (64, 256, 2, 2, 2, 0.0005),
+    "fnet": (128, 512, 2, None, 4, 0.0002),
+    "cosformer": (128, 512, 2, 2, 4, 0.0002),
+    "paramixer": (128, 512, 2, None, 4, 0.0002),
+}
+_LONGDOC32K = {
+    "vanilla": (64, 256, 2, 1, 2, 0.0005),
+    "linformer": (128, 512, 2, 2, 4, 0.0002),
+    "performer": (128, 512, 2, 2, 4, 0.0002),
+    "synthesizer": (64, 256, 2, 1, 2, 0.0005),
+    "fnet": (128, 512, 2, None, 4, 0.0002),
+    "cosformer": (128, 512, 2, 2, 4, 0.0002),
+    "paramixer": (128, 512, 2, None, 4, 0.0002),
+}
+_ENSEMBL = {
+    "vanilla": (64, 256, 2, 1, 2, 0.0002),
+    "linformer": (64, 256, 2, 2, 2, 0.0001),
+    "performer": (64, 256, 2, 2, 2, 0.0001),
+    "synthesizer": (64, 256, 2, 1, 2, 0.0002),
+    "fnet": (64, 256, 2, None, 2, 0.0001),
+    "cosformer": (64, 256, 2, 2, 2, 0.0001),
+    "paramixer": (64, 256, 2, None, 2, 0.0001),
+}
+PAPER_BASELINES = {
+    "longdoc16k": _LONGDOC16K,
+    "longdoc32k": _LONGDOC32K,
+    "ensembl-bs": _ENSEMBL,
+    "ensembl-mr": _ENSEMBL,
+}
+
 
 def by_hand(width: int, hidden: int, vocabulary: int, classes: int, pair: bool) -> int:
     """Parameters of the published model, counted part by part."""
@@ -100,6 +136,19 @@ def test_unknown_names_suggest() -> None:
         find_recipe("pathfindr")
     with pytest.raises(ValueError, match=r"synvolution train --data pyproject\.toml"):
         find_recipe("pyproject.toml")
+
+
+@pytest.mark.parametrize("task", PAPER_BASELINES)
+def test_baselines_are_the_papers_row_by_row(task: str) -> None:
+    assert set(BASELINES[task]) == set(PAPER_BASELINES[task])
+    for mixer, (width, hidden, blocks, heads, batch, rate) in PAPER_BASELINES[task].items():
+        recipe = baseline_recipe(task, mixer)
+        model, training = recipe.model, recipe.training
+        assert (model.mixer, model.position, model.pooling, recipe.task) == (mixer, "rpe", "mean", task)
+        assert (model.hidden_size, model.intermediate_size, model.num_layers) == (width, hidden, blocks), mixer
+        assert model.num_heads == (heads or 1), mixer
+        assert (training.batch_size, training.learning_rate, training.weight_decay) == (batch, rate, 0.0001), mixer
+        assert (model.embedding_dropout, model.value_dropout, model.feedforward_dropout) == (0.1, 0.1, 0.1), mixer
 
 
 def test_baselines_have_the_papers_settings_or_the_recipes_own() -> None:

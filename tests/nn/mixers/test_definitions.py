@@ -134,6 +134,12 @@ def test_cosformer() -> None:
     close(CosineAttention()(q, k, v, full(9)), weights @ v / weights.sum(-1, keepdim=True).clamp_min(1e-6))
 
 
+def test_cosformer_counts_further_than_its_type() -> None:
+    """float16 ends at 65504: a position beyond it must not become infinite."""
+    q, k, v = (0.05 * torch.randn(3, 1, 1, 65_600, 2)).half()
+    assert CosineAttention()(q, k, v, torch.ones(1, 65_600, dtype=torch.bool)).isfinite().all()
+
+
 def test_performer_is_softmax_attention_on_average() -> None:
     """The error falls with the number of features, and is small with many."""
     q, k, v = operands(9)

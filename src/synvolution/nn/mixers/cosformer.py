@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from synvolution.nn.mixers._attention import Attention
 from synvolution.nn.mixers.linear import normalised_product
+from synvolution.nn.norm import wide
 
 
 class CosineAttention(nn.Module):
@@ -27,9 +28,9 @@ class CosineAttention(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> Tensor:
         """Attend, near positions more than far ones."""
-        length = real.sum(1, keepdim=True)
-        angle = (math.pi / 2) * torch.arange(q.shape[2], dtype=q.dtype, device=q.device) / length  # (B, N)
-        turn = torch.stack((angle.cos(), angle.sin()), -1)[:, None, :, :, None]  # (B, 1, N, 2, 1)
+        length, place = real.sum(1, keepdim=True), torch.arange(q.shape[2], device=q.device)
+        angle = (math.pi / 2) * place.to(wide(q).dtype) / length  # (B, N); float16 ends at 65504 positions
+        turn = torch.stack((angle.cos(), angle.sin()), -1)[:, None, :, :, None].to(q.dtype)  # (B, 1, N, 2, 1)
         q, k = torch.relu(q), torch.relu(k) * real[:, None, :, None]
         q, k = ((t[..., None, :] * turn).flatten(-2) for t in (q, k))  # (B, H, N, 2D/H)
         return normalised_product(q, k, v)
