@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from collections.abc import Callable
@@ -32,6 +33,15 @@ def train() -> None:
     """Train on a task or your own data: synvolution train RECIPE, or train --data FILE; its --help shows all."""
 
 
+def sweep() -> None:
+    """Search better settings for a recipe: synvolution sweep RECIPE --trials N; its --help shows all."""
+
+
+#: Commands whose options have the defaults of the recipe named first, and where they are: they read their arguments
+#: themselves.
+WITH_RECIPE = {"train": "synvolution.training.commands", "sweep": "synvolution.experiments.sweep"}
+
+
 def commands() -> dict[str, Callable[..., None]]:
     """The commands by name; imported late, since they need the command line's extra."""
     from synvolution.data.commands import data
@@ -44,17 +54,11 @@ def commands() -> dict[str, Callable[..., None]]:
         "evaluate": evaluate,
         "predict": predict,
         "data": data,
+        "sweep": sweep,
         "bench": bench,
         "figures": figures,
         "info": info,
     }
-
-
-def commands_with_recipe() -> dict[str, Callable[[list[str]], None]]:
-    """Commands whose options have the defaults of the recipe named first: they read their arguments themselves."""
-    from synvolution.training.commands import train
-
-    return {"train": train}
 
 
 def main() -> None:
@@ -70,7 +74,9 @@ def main() -> None:
         _run(tyro)
     except BrokenPipeError:  # whoever reads our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
+        if isinstance(error, ImportError) and error.name is not None:  # not our word that an extra is missing
+            raise
         print(f"synvolution: {error}", file=sys.stderr)
         sys.exit(REFUSED)
     except KeyboardInterrupt:
@@ -78,8 +84,9 @@ def main() -> None:
 
 
 def _run(tyro: Any) -> None:
-    if sys.argv[1:2] and sys.argv[1] in ("train",):
-        commands_with_recipe()[sys.argv[1]](sys.argv[2:])
+    name = next(iter(sys.argv[1:]), "")
+    if name in WITH_RECIPE:
+        getattr(importlib.import_module(WITH_RECIPE[name]), name)(sys.argv[2:])
         return
     tyro.extras.subcommand_cli_from_dict(
         commands(),

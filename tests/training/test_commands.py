@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from synvolution import cli
+from synvolution.recipes import baseline_recipe
+from synvolution.training.commands import parse_recipe
 
 TINY = ["--model.hidden-size", "8", "--model.intermediate-size", "16", "--training.epochs", "12"]
 TINY += ["--training.learning-rate", "0.02", "--training.patience", "0"]
@@ -127,6 +129,7 @@ def test_predict_reads_standard_input(
         (["train", "longdoc16k"], "longdoc16k needs its data: put the folders"),
         (["train", "listops-quick", "--training.batch-size", "0"], "batch_size is 0"),
         (["train", "listops-quick", "--model.mixer", "kernalution"], "mixer is 'kernalution'"),
+        (["train", "listops-quick", "--data.samples", "60", "--model.num-heads", "5"], "5 heads do not divide"),
         (["train", "listops-quick", "--training.epohs", "3"], "--training.epochs"),
         (["train", "listops-quick", "--training.epochs", "many"], "many"),
         (["evaluate", "nowhere"], "holds no model"),
@@ -163,6 +166,23 @@ def test_existing_folder_and_foreign_classes_are_refused(
     (here / "unlabelled.csv").write_text("text\nabx\n")
     assert command(monkeypatch, "evaluate", "outputs/mine", "--data", "unlabelled.csv") == 2
     assert "no label" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [["--baseline", "fnet"], ["--baseline=fnet"]])
+def test_baseline_picks_its_settings(given: list[str]) -> None:
+    name, recipe, arguments = parse_recipe(["longdoc16k", *given], "train")
+    assert (name, recipe.model.mixer, arguments.baseline) == ("longdoc16k", "fnet", "fnet")
+    assert arguments.model == recipe.model == baseline_recipe("longdoc16k", "fnet").model
+
+
+def test_missing_package_is_one_line(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "linformer", None)
+    options = ["--data.samples", "60", "--model.mixer", "linformer", "--training.max-steps", "1"]
+    assert command(monkeypatch, "train", "listops-quick", *options) == 2
+    assert capsys.readouterr().err.strip().endswith("pip install 'synvolution[baselines]'")
+    assert not (here / "outputs").exists()
 
 
 def test_help_shows_defaults_of_the_recipe(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import re
 import sys
@@ -55,13 +56,15 @@ def parse_recipe(argv: list[str], command: str, kind: Any = TrainArguments) -> t
     """The recipe named first in the arguments, and the arguments with its settings as defaults."""
     named = bool(argv) and not argv[0].startswith("-")
     name = argv[0] if named else "own"
-    baseline = next((value for flag, value in pairwise(argv) if flag == "--baseline"), None)
+    split = [part for entry in argv for part in entry.split("=", 1)]  # --baseline=NAME as well as --baseline NAME
+    baseline = next((value for flag, value in pairwise(split) if flag == "--baseline"), None)
     recipe = find_recipe(name) if baseline is None else baseline_recipe(name, baseline)
     defaults = kind(options=recipe.data, model=recipe.model, training=recipe.training)
     program = f"synvolution {command} {name if named else '[RECIPE]'}"
     about = f"Recipes: {', '.join(RECIPES)}, or a .json file. Shown are the defaults of {name!r}."
     rest = argv[1:] if named else argv
-    arguments = tyro.cli(kind, args=rest, default=defaults, prog=program, description=f"{kind.__doc__}\n\n{about}")
+    about = f"{inspect.getdoc(kind)}\n\n{about}"
+    arguments = tyro.cli(kind, args=rest, default=defaults, prog=program, description=about)
     return name, recipe, arguments
 
 
@@ -73,7 +76,7 @@ def train(argv: list[str]) -> None:
     recipe.model.check()
     recipe.training.batch_per_process(1)
     prepared = prepare_for(recipe, arguments.origin, console)
-    name = _slug(arguments.origin) if recipe.task is None else _slug(name)
+    name = folder_name(arguments.origin) if recipe.task is None else folder_name(name)
     out = arguments.out or Path("outputs") / "-".join(filter(None, (name, arguments.baseline)))
     results = run(recipe, prepared, out, origin=arguments.origin, resume=arguments.resume, console=console)
     if results:
@@ -232,7 +235,12 @@ def _counter(console: Console) -> Progress:
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
-def _slug(origin: str | None) -> str:
-    """A name for a folder, from a path or a hub name."""
+def folder_name(origin: str | None) -> str:
+    """A name for a folder, from a path or a hub name.
+
+    Example:
+        >>> folder_name("data/my reviews.csv")
+        'my-reviews'
+    """
     stem = Path(origin or "own").name.split(".")[0]
     return re.sub(r"[^\w-]+", "-", stem).strip("-") or "own"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from rich.console import Console
-from transformers import TrainingArguments, set_seed
+from transformers import TrainerCallback, TrainingArguments, set_seed
 from transformers.utils import logging as transformers_logging
 
 from synvolution.data.base import Prepared
@@ -63,10 +63,10 @@ def run(
     """
     started = time.time()
     _check_classes(prepared)
-    checkpoint = claim(out, recipe, prepared, resume, console)
     keep_memory()
     set_seed(recipe.training.seed)
-    model = build_model(recipe, prepared)
+    model = build_model(recipe, prepared)  # before the folder is made: what cannot be built leaves nothing behind
+    checkpoint = claim(out, recipe, prepared, resume, console)
     trainer = build_trainer(recipe, prepared, model, out, console)
     main = trainer.is_world_process_zero()
     if main:
@@ -88,6 +88,30 @@ def run(
     return results
 
 
+def validate(recipe: Recipe, prepared: Prepared, scratch: Path, callback: TrainerCallback) -> float | None:
+    """Train without testing, checkpoints or card: the validation accuracy of the model that a run would select.
+
+    Args:
+        recipe: model and training.
+        prepared: the data; its test rows are not touched.
+        scratch: folder for the log.
+        callback: sees every validation and may stop the training.
+
+    Returns:
+        The accuracy, or None if training was stopped before the first validation.
+    """
+    _check_classes(prepared)
+    keep_memory()
+    set_seed(recipe.training.seed)
+    model = build_model(recipe, prepared)
+    trainer = build_trainer(recipe, prepared, model, scratch, Console(quiet=True), keep=False)
+    trainer.add_callback(callback)
+    trainer.train()
+    step, history = trainer.state.best_global_step, trainer.state.log_history
+    found = [entry["eval_accuracy"] for entry in history if entry["step"] == step and "eval_accuracy" in entry]
+    return found[-1] if found else None
+
+
 def claim(out: Path, recipe: Recipe, prepared: Prepared, resume: bool, console: Console) -> Path | None:
     """Make the folder ours, or refuse; with ``resume`` the checkpoint to go on from."""
     if int(os.environ.get("RANK", "0")):  # the first process decides; torchrun ends the others if it refuses
@@ -99,7 +123,7 @@ def claim(out: Path, recipe: Recipe, prepared: Prepared, resume: bool, console: 
         if not resume:
             raise ValueError(f"{out} already holds a run: give --resume to go on with it, or another --out")
         if held != state:
-            raise ValueError(f"{out} holds another run, --resume would mix them: {_difference(held, state)}")
+            raise ValueError(f"{out} holds another run, --resume would mix them: {difference(held, state)}")
     elif out.exists() and any(out.iterdir()):
         raise ValueError(f"{out} exists and holds other files: give another --out")
     try:
@@ -136,15 +160,15 @@ def build_model(recipe: Recipe, prepared: Prepared) -> Classifier:
 
 
 def build_trainer(
-    recipe: Recipe, prepared: Prepared, model: Classifier, out: Path, console: Console
+    recipe: Recipe, prepared: Prepared, model: Classifier, out: Path, console: Console, keep: bool = True
 ) -> ConverterTrainer:
-    """The trainer of a run, with its callbacks."""
+    """The trainer of a run, with its callbacks; without ``keep`` it writes no checkpoints."""
     transformers_logging.disable_progress_bar()
     train, validation = Rows(prepared.splits["train"]), Rows(prepared.splits["validation"])
     options = recipe.training
     trainer = ConverterTrainer(
         model=model,
-        args=_arguments(recipe, out, len(train)),
+        args=_arguments(recipe, out, len(train), keep),
         train_dataset=train,
         eval_dataset=validation,
         data_collator=Collator(pad_token_id=model.config.pad_token_id or 0, keep_row_id=True),
@@ -158,12 +182,12 @@ def build_trainer(
     trainer.add_callback(ProgressCallback(console))
     if options.patience:
         trainer.add_callback(PatienceCallback(options.patience))
-    if trainer.args.world_size == 1 and options.checkpoint_minutes:
+    if keep and trainer.args.world_size == 1 and options.checkpoint_minutes:
         trainer.add_callback(ClockCallback(options.checkpoint_minutes))
     return trainer
 
 
-def _arguments(recipe: Recipe, out: Path, rows: int) -> TrainingArguments:
+def _arguments(recipe: Recipe, out: Path, rows: int, keep: bool) -> TrainingArguments:
     options = recipe.training
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     per_epoch = max(1, rows // options.batch_size)
@@ -183,7 +207,7 @@ def _arguments(recipe: Recipe, out: Path, rows: int) -> TrainingArguments:
         max_grad_norm=options.clip,
         eval_strategy="steps",
         eval_steps=every,
-        save_strategy="steps",
+        save_strategy="steps" if keep else "no",
         save_steps=every,
         metric_for_best_model=options.select,
         greater_is_better=options.select == "accuracy",
@@ -198,7 +222,7 @@ def _arguments(recipe: Recipe, out: Path, rows: int) -> TrainingArguments:
         remove_unused_columns=False,
         label_names=["labels"],
         dataloader_pin_memory=torch.cuda.is_available(),
-        report_to=["tensorboard"],
+        report_to=["tensorboard"] if keep else [],
         ddp_backend=None if torch.cuda.is_available() or processes == 1 else "gloo",
         use_cpu=not (torch.cuda.is_available() or torch.backends.mps.is_available()),
         ddp_find_unused_parameters=False,
@@ -258,8 +282,13 @@ def _check_classes(prepared: Prepared) -> None:
             )
 
 
-def _difference(held: dict[str, Any], wanted: dict[str, Any]) -> str:
-    """The first lines in which two settings differ."""
+def difference(held: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """The first lines in which two settings differ.
+
+    Example:
+        >>> difference({"seed": 0, "epochs": 5}, {"seed": 1, "epochs": 5})
+        '-"seed": 0; +"seed": 1'
+    """
     old, new = (json.dumps(settings, indent=0, sort_keys=True).splitlines() for settings in (held, wanted))
     changed = [line for line in difflib.unified_diff(old, new, n=0, lineterm="") if line[:3] not in ("---", "+++")]
     lines = [line.rstrip(",") for line in changed if not line.startswith("@@")]

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from torch import nn
 from transformers import Trainer
 from transformers.trainer_callback import ExportableState
+from transformers.trainer_utils import SaveStrategy
 
 from synvolution.training.checkpoints import keep_newest, whole_checkpoint
 from synvolution.training.rows import Rows
@@ -96,7 +97,7 @@ class ConverterTrainer(Trainer):
         best = super()._determine_best_metric(metrics=metrics, trial=trial) or self._equal_with_less_loss(metrics)
         if best:
             self.state.best_global_step = self.state.global_step
-            self.control.should_save = True
+            self.control.should_save = self.args.save_strategy != SaveStrategy.NO
         return best
 
     def _equal_with_less_loss(self, metrics: dict[str, float]) -> bool:
