@@ -74,6 +74,28 @@ def test_own_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     assert "some words" in out
 
 
+def test_names_are_no_markup(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Nothing in a file, be it a name or a text, can end in a traceback of the table or steer the terminal."""
+    rows = "".join(f"\x1b[2Jsome words {n},{('[/b]', '[red]')[n % 2]}\n" for n in range(40))
+    (tmp_path / "[x] [").mkdir()
+    (tmp_path / "[x] [" / "b].csv").write_text("[/words],label\n" + rows)
+    for command in ("prepare", "show", "verify"):
+        out, err, code = run(monkeypatch, capsys, command, "[x] [/b].csv")
+        assert (code, err) == (0, "")
+    out, _, _ = run(monkeypatch, capsys, "show", "[x] [/b].csv")
+    assert "columns: text = [/words], label = label" in out
+    assert all(line in out for line in ("[/b] (", "[red] (", "\ufffd[2Jsome words"))
+    assert "\x1b" not in out
+
+
+def test_lists_that_were_cut_are_right(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _, code = run(monkeypatch, capsys, "verify", "listops-quick", "--samples", "60", "--max-length", "50")
+    assert code == 0
+    assert "all rows right" in out
+
+
 def test_export(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     options = ("--difficulty", "easy", "--samples", "20", "--workers", "1")
     out, _, code = run(monkeypatch, capsys, "prepare", "pathfinder", *options, "--export", "out")
@@ -92,7 +114,7 @@ def test_export(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
         (("prepare", "retrieval"), "retrieval needs its data"),
         (("prepare", "text", "--offline"), "text needs its data"),
         (("prepare", "listops", "--validation", "2"), "validation is 2.0"),
-        (("show", "listops", "--number", "0"), "at least 1 row"),
+        (("show", "listops", "--number", "0"), "1 to 1000 rows"),
         (("prepare", "pathfinder", "--image-size", "7", "--samples", "10"), "image_size is 7"),
     ],
 )

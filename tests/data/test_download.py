@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -115,8 +116,27 @@ def test_a_missing_file(server: Server, tmp_path: Path) -> None:
         fetch(of(server), tmp_path)
     with pytest.raises(OSError, match="cannot be fetched"):
         fetch(Download("http://127.0.0.1:9/file.bin", "md5:0", 1), tmp_path)
-    with pytest.raises(ValueError, match="expected an address that begins with https://"):
-        fetch(Download("file:///etc/passwd", "md5:0", 1), tmp_path)
+    for wrong in ("file:///etc/passwd", "http://[bad/file.bin", "http://host/a b\n"):
+        with pytest.raises(ValueError, match="expected an address that begins with https://"):
+            fetch(Download(wrong, "md5:0", 1), tmp_path)
+    with pytest.raises(OSError, match=r"localhost:abc/file.bin cannot be fetched \(nonnumeric port"):
+        fetch(Download("http://localhost:abc/file.bin", "md5:0", 1), tmp_path)
+
+
+def test_a_server_that_speaks_something_else(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/file.bin"
+
+        def answer() -> None:
+            with listening.accept()[0] as connection:
+                connection.recv(1000)
+                connection.sendall(b"220 mail.example.org ready\r\n\r\n")
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        with pytest.raises(OSError, match=r"file.bin cannot be fetched .*: fetch it by hand"):
+            fetch(Download(address, "md5:0", 1), tmp_path)
+        thread.join()
 
 
 def test_mirror(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ import bz2
 import gzip
 import json
 import lzma
+import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from transformers import PreTrainedTokenizerFast
 
 from synvolution.data import own
 from synvolution.data.base import DataOptions, Prepared, prepare
+from synvolution.data.pixels import grey
 from synvolution.data.tables import columns_of
 
 ROWS = [{"label": "ab"[n % 2], "n": n, "text": f'line "{n}", with\nnewline and ünïcode'} for n in range(40)]
@@ -127,6 +130,8 @@ def test_columns() -> None:
     assert guess({"question1": "a", "question2": "b", "label": "1", "id": "7"}) == ("question1", "label", "question2")
     assert guess({"a": "x", "b": "y", "c": "z"}, text_column="a", label_column="c") == ("a", "c", None)
     assert guess({"text": "x", "label": "y", "z": "1"}, label_column="z") == ("text", "z", None)
+    with pytest.raises(ValueError, match="column 'a' is named for two things"):
+        guess({"a": "x", "label": "y"}, text_column="a", pair_column="a")
     with pytest.raises(ValueError, match="cannot tell the label_column among a, b, c"):
         guess({"a": "x", "b": "y", "c": "long text"})
     with pytest.raises(ValueError, match=r"no column 'q' \(text_column\): there are a, b"):
@@ -176,6 +181,12 @@ def test_bad_rows(tmp_path: Path, line: str, message: str, reason: str) -> None:
         ("x.json", b"[", r"x.json: no JSON"),
         ("x.parquet", b"PAR1 nothing", r"x.parquet: damaged, or no parquet file"),
         ("x.fa", b">a\nACGT\n", r"one FASTA file and has no classes"),
+        ("x.csv", b"\n\ntext,label\na,b\n", r"line 1: the names of the columns \[\] must be there"),
+        ("x.csv.bz2", b"no bz2 at all", r"x.csv.bz2: damaged or cut short after line 0"),
+        ("x.jsonl", b'{"label": ' + b"1" * 5000 + b"}\n", r"x.jsonl: line 1: no JSON"),
+        ("x.jsonl", b'{"text": "a", "label": "\\ud800"}\n', r"line 1: the label or id has half of a surrogate pair"),
+        ("x.jsonl", b'{"text": "a", "label": ["b"]}\n', r"line 1: column 'label' holds list: expected one value"),
+        ("x.json", b'["\xff"]', r"x.json: line 1: byte 0xff"),
         ("x.docx", b"PK", r"unknown kind of file '.docx': expected .csv, .tsv"),
     ],
 )
@@ -197,6 +208,11 @@ def test_random_part(tmp_path: Path) -> None:
     data = prepare(tmp_path / "x.csv", options=DataOptions(samples=100), cache=tmp_path)
     assert data.facts["rows"] == {"train": 80, "validation": 10, "test": 10}
     assert data.facts["classes"]["train"] == {"0": 40, "1": 40}
+
+
+def test_columns_of_what_has_none(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"group_column goes with tables: generated .* has no columns"):
+        prepare("listops-quick", options=DataOptions(group_column="gene", samples=20), cache=tmp_path)
 
 
 def test_a_folder_for_each_class(tmp_path: Path) -> None:
@@ -228,8 +244,12 @@ def test_folders_of_images(tmp_path: Path) -> None:
     Image.new("L", (5, 5)).save(tmp_path / "i" / "train" / "x" / "3.png")
     with pytest.raises(ValueError, match=r"x/3.png is 5×5: expected 9×6 pixels, or image_size to scale all"):
         prepare(tmp_path / "i", cache=tmp_path)
+    (tmp_path / "i" / "test" / "x" / "0.png").write_bytes(b"no image, and the first of all")
+    Image.new("I;16", (9, 6)).save(tmp_path / "i" / "train" / "y" / "2.png")
     skipped = prepare(tmp_path / "i", options=DataOptions(bad_rows="skip"), cache=tmp_path)
-    assert skipped.facts["skipped"] == {"unreadable image": 1}
+    assert skipped.facts["skipped"] == {"unreadable image": 3}
+    with pytest.raises(ValueError, match=r"y/2.png: not a readable image \(an image of mode I;16 has 16 bits"):
+        grey(tmp_path / "i" / "train" / "y" / "2.png")
 
 
 def test_fasta_for_each_class(tmp_path: Path) -> None:
@@ -253,6 +273,11 @@ def test_nothing_known(tmp_path: Path) -> None:
         prepare(tmp_path / "empty", cache=tmp_path)
     with pytest.raises(FileNotFoundError, match=r"is no task .* and does not exist"):
         prepare("./some/where/else", cache=tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe is neither a file nor a folder"):
+        prepare(tmp_path / "pipe", cache=tmp_path)
+    with pytest.raises(FileNotFoundError, match="pipe is neither a file nor a folder"):
+        prepare("text", tmp_path / "pipe", cache=tmp_path)
     with pytest.raises(ValueError, match="goes with a task"):
         prepare(tmp_path / "empty", source=tmp_path, cache=tmp_path)
 
@@ -291,8 +316,11 @@ def hub_of(monkeypatch: pytest.MonkeyPatch, splits: dict[str, datasets.Dataset])
 
 def test_hub_with_class_names_and_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["neg", "pos"])})
-    rows = {"text": [f"t{n}" for n in range(20)], "label": [n % 2 for n in range(20)]}
-    hub_of(monkeypatch, {name: datasets.Dataset.from_dict(rows, features) for name in ("train", "test")})
+    rows, others = (
+        {"text": [f"{word}{n}" for n in range(20)], "label": [n % 2 for n in range(20)]} for word in ("t", "other ")
+    )
+    splits = {"train": rows, "test": others}
+    hub_of(monkeypatch, {name: datasets.Dataset.from_dict(content, features) for name, content in splits.items()})
     assert prepare("text", "hub:imdb", cache=tmp_path).facts["classes"]["test"] == {"neg": 10, "pos": 10}
     pictures = datasets.Features({"img": datasets.Image(), "label": datasets.ClassLabel(names=["p", "q"])})
     images = [np.full((4, 4, 3), n * 5, np.uint8) for n in range(40)]
@@ -308,8 +336,20 @@ def test_hub_with_class_names_and_images(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_hub_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    """Offline means that no address is even looked up."""
+
+    def looked_up(*_: object, **__: object) -> None:
+        raise AssertionError("the network was used")
+
+    monkeypatch.setattr(socket, "getaddrinfo", looked_up)
     with pytest.raises(
         ValueError, match=r"'no/such-data' is no task and no file or folder here, and is not in the local"
     ):
         prepare("no/such-data", cache=tmp_path, offline=True)
+    assert not datasets.config.HF_HUB_OFFLINE
+
+
+@pytest.mark.parametrize("name", ["listop", "ListOps", "pathfindr", "longdoc-16k"])
+def test_a_slip_in_the_name_of_a_task(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=rf"'{name}' is no task: did you mean (listops|pathfinder|longdoc16k)\?"):
+        prepare(name, cache=tmp_path)

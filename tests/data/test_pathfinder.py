@@ -120,6 +120,10 @@ def test_prepared_from_the_generator_and_from_its_own_files(tmp_path: Path) -> N
 def test_all_difficulties(tmp_path: Path) -> None:
     data = prepare("pathfinder", options=DataOptions(difficulty="all", samples=31), cache=tmp_path)
     assert sum(data.facts["rows"].values()) == 31
+    assert export(tmp_path / "out", DataOptions(difficulty="all", samples=31)) == 31
+    assert len(list((tmp_path / "out").rglob("*.png"))) == 31
+    with pytest.raises(ValueError, match="old and new images would mix"):
+        export(tmp_path / "out", DataOptions(difficulty="easy", samples=3))
 
 
 def test_fields_of_the_release(tmp_path: Path) -> None:
@@ -143,6 +147,8 @@ def test_binary_metadata(tmp_path: Path) -> None:
     root = published(tmp_path)
     lines = metadata(root / "metadata" / "0.npy")
     np.save(root / "metadata" / "0.npy", np.array(lines))
+    assert metadata(root / "metadata" / "0.npy") == lines
+    np.save(root / "metadata" / "0.npy", np.array(lines).astype("S"))  # as Python 2 wrote strings
     assert metadata(root / "metadata" / "0.npy") == lines
     assert sum(prepare("pathfinder", tmp_path, cache=tmp_path / "c").facts["rows"].values()) == 30
     np.save(root / "metadata" / "0.npy", np.array([["a", 1]], dtype=object), allow_pickle=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,9 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from synvolution.data import base
 from synvolution.data.base import DataOptions, Prepared, cache_folder, prepare
 from synvolution.data.prepared import MARKER, is_whole, whole_folder
 from synvolution.data.split import connected, random_part, random_split
+from synvolution.data.verify import checks
 
 
 def test_split_is_stratified_and_keeps_units_together() -> None:
@@ -64,6 +67,8 @@ def test_options_are_checked() -> None:
         ({"validation": 0.6, "test": 0.5}, "leave nothing to train on"),
         ({"tokens": "words"}, "tokens is 'words': choose one of auto"),
         ({"workers": 0}, "workers is 0"),
+        ({"workers": 100_000}, "workers is 100,000: expected at most 512"),
+        ({"image_size": 1_000_000}, "image_size is 1,000,000: expected at most 4,096"),
     ):
         with pytest.raises(ValueError, match=message):
             DataOptions(**wrong)
@@ -123,6 +128,40 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert (tmp_path / "other" / "thesis.tex").exists()
 
 
+def test_validation_shares_nothing_with_the_test_set(tmp_path: Path) -> None:
+    """Rows of train that are in the test set as well are told, and stay where the source has them."""
+    both = "".join(f"on both sides {n},{'ab'[n % 2]}\n" for n in range(20))
+    for split in ("train", "test"):
+        rows = "".join(f"{split} {n},{'ab'[n % 2]}\n" for n in range(20))
+        (tmp_path / "x").mkdir(exist_ok=True)
+        (tmp_path / "x" / f"{split}.csv").write_text("text,label\n" + rows + both)
+    data = prepare(tmp_path / "x", options=DataOptions(validation=0.4), cache=tmp_path)
+    assert data.facts["rows"] == {"train": 24, "validation": 16, "test": 40}
+    assert data.facts["duplicates"]["in validation and test"] == 0
+    assert data.facts["duplicates"]["in train and test"] == 20
+    found = {check.name: check.holds for check in checks(data)}
+    assert found["validation ∩ test"] is True
+    assert found["train ∩ test"] is None
+
+
+def test_an_old_folder_is_moved_away_before_it_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a process killed while it removes would leave half a folder under the name of a whole one."""
+    removed: list[str] = []
+    original = shutil.rmtree
+
+    def watched(folder: Path, ignore_errors: bool) -> None:
+        removed.append(folder.name)
+        original(folder, ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", watched)
+    for content in ("old", "new"):
+        with whole_folder(tmp_path / "x") as partial:
+            (partial / "splits").write_text(content)
+    assert set(removed) == {"x.partial", "x.old"}
+    assert (tmp_path / "x" / "splits").read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
 def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
     def fail() -> None:
         with whole_folder(tmp_path / "x") as partial:
@@ -176,6 +215,25 @@ def test_killed_and_run_again(tmp_path: Path, moment: str) -> None:
     assert not list((tmp_path / "prepared").glob("*.partial"))
 
 
+WORKERS = """
+import os
+from itertools import repeat
+from synvolution.data.parallel import ordered_map
+if __name__ == "__main__":
+    for _ in ordered_map(os.getpid, repeat(()), workers=2):
+        print("at work", flush=True)
+"""
+
+
+def test_workers_end_with_who_started_them(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(WORKERS)
+    process = subprocess.Popen([sys.executable, str(tmp_path / "script.py")], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"at work\n"
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)  # the pipe ends when the last of them has ended
+
+
 def test_two_at_once(tmp_path: Path) -> None:
     table = write_table(tmp_path / "mine.csv", 3000)
     script = """
@@ -189,6 +247,16 @@ print(prepare(sys.argv[1], cache=Path(sys.argv[2])).fingerprint)
     outputs = [process.communicate()[0] for process in both]
     assert [process.returncode for process in both] == [0, 0]
     assert outputs[0] == outputs[1]
+
+
+def test_who_waited_does_not_prepare_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = write_table(tmp_path / "mine.csv")
+    prepare(table, cache=tmp_path)
+    answers = iter([False, True, True])  # not there when it was asked for, there when the lock was got
+    monkeypatch.setattr(base, "is_whole", lambda folder: next(answers))
+    calls: list[str] = []
+    prepare(table, cache=tmp_path, progress=lambda what, number: calls.append(what))
+    assert calls == []
 
 
 def test_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

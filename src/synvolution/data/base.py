@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 import platformdirs
@@ -17,7 +18,7 @@ from synvolution.data.build import build
 from synvolution.data.collate import Collator
 from synvolution.data.download import DOWNLOADS, fetch
 from synvolution.data.options import DataOptions
-from synvolution.data.prepared import Prepared, is_whole, whole_folder
+from synvolution.data.prepared import Prepared, is_whole, locked, whole_folder
 from synvolution.data.records import stream_records
 from synvolution.data.rows import Reading
 from synvolution.data.staging import Progress
@@ -90,6 +91,7 @@ TASKS: dict[str, Task] = {
         num_classes=2,
         defaults=DataOptions(max_length=4096, validation=0.1),
         read=text.read,
+        version=2,
     ),
     "retrieval": Task(
         "pairs of articles as characters: does one cite the other?",
@@ -167,8 +169,10 @@ def prepare(
     folder = home / "prepared" / f"{name}-{key}"
     if refresh or not is_whole(folder):
         reading = read()
-        with whole_folder(folder) as partial:
-            build(name, reading, options, partial, progress)
+        with locked(folder):
+            if refresh or not is_whole(folder):  # another process may have made it while we waited
+                with whole_folder(folder) as partial:
+                    build(name, reading, options, partial, progress)
     return Prepared.load(folder)
 
 
@@ -196,12 +200,14 @@ def _chosen(
     path = Path(name).expanduser()
     if path.exists():
         short = re.sub(r"[^A-Za-z0-9_-]", "-", path.absolute().name.split(".")[0]) or "data"
-        return short, options, _key("own", 1, _state(path), options), lambda: own.read(path, options)
+        return short, options, _key("own", 2, _state(path), options), lambda: own.read(path, options)
     if re.fullmatch(r"(hub:)?[\w.-]+(/[\w.-]+)?", name) is None or path.suffix in (*tables.KINDS, ".gz", ".xz"):
         raise FileNotFoundError(f"{name} is no task ({', '.join(TASKS)}) and does not exist as a file or folder")
+    if near := get_close_matches(name.lower(), TASKS, 1, 0.75):
+        raise ValueError(f"{name!r} is no task: did you mean {near[0]}? (hub:{name} is the data set of the hub)")
     hub = name.removeprefix("hub:")
     short = hub.replace("/", "--")
-    return short, options, _key("hub", 1, hub, options), lambda: own.read_hub(hub, options, offline)
+    return short, options, _key("hub", 2, hub, options), lambda: own.read_hub(hub, options, offline)
 
 
 def _hub_task(name: str, hub: str, options: DataOptions, offline: bool) -> Reading:
@@ -217,8 +223,9 @@ def _source_of(
 ) -> Path | None:
     """Where a task's files are: as given, in the cache's folder of sources, or downloaded. None: none are needed."""
     if source is not None:
-        if not source.exists():
-            raise FileNotFoundError(f"{source} does not exist")
+        if not (source.is_file() or source.is_dir()):
+            what = "is neither a file nor a folder" if source.exists() else "does not exist"
+            raise FileNotFoundError(f"{source} {what}")
         return source
     if TASKS[name].generated:
         return None

@@ -29,12 +29,17 @@ LONGEST = 32768
 
 def build(name: str, reading: Reading, options: DataOptions, folder: Path, progress: Progress | None = None) -> None:
     """Write prepared data into an empty folder."""
+    asked = options.max_length
     options = options.filled(DataOptions(max_length=LONGEST, validation=0.1, test=0.1, min_frequency=1))
     work = folder / "work"
     work.mkdir()
     staged = stage(reading, options, work / "rows.arrow", progress)
     rule, split = _split(staged, options)
     processor = _processor(staged, split, options, reading)
+    if isinstance(processor, PixelProcessor) and asked is not None and asked < processor.length:
+        raise ValueError(
+            f"max_length is {asked}: the images have {processor.length} pixels and are not cut; image_size scales them"
+        )
     lengths, digests = _write(staged, split, processor, options, reading.pair, work, progress)
     fingerprint = fingerprint_of(staged.classes, processor, digests)
     _save(
@@ -66,8 +71,11 @@ def _split(staged: Staged, options: DataOptions) -> tuple[str, NDArray[np.int64]
     shares = {name: share for name, share in wanted.items() if name not in given}
     ours = np.flatnonzero(split == 0)
     if shares:
-        keys = [staged.digests[ours]] if staged.groups is None else [staged.digests[ours], staged.groups[ours]]
-        split[ours] = random_split(staged.labels[ours], connected(*keys), shares, options.seed)
+        keys = [staged.digests] if staged.groups is None else [staged.digests, staged.groups]
+        units = connected(*keys)
+        stays = np.isin(units[ours], units[split > 0])  # its equal is in a given split: ours share nothing with those
+        numbers = np.unique(units[ours], return_inverse=True)[1]
+        split[ours] = random_split(staged.labels[ours], numbers, shares, options.seed, stays)
     words = [f"{name} as given" for name in SPLITS if name in given]
     words += [f"{name} {share:.3g} of {'train' if given else 'all'}" for name, share in shares.items()]
     if shares:

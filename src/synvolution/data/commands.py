@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress as Bars
 from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -20,7 +21,7 @@ from synvolution.data import pathfinder_task
 from synvolution.data.base import TASKS, DataOptions, Prepared, cache_folder, prepare
 from synvolution.data.prepared import is_whole
 from synvolution.data.rows import SPLITS
-from synvolution.data.sheet import contact_sheet, is_image
+from synvolution.data.sheet import contact_sheet, is_image, rows_in_turn
 from synvolution.data.staging import Progress
 from synvolution.data.verify import checks
 
@@ -99,8 +100,8 @@ def show(
         number: How many rows; texts show the first few only.
         out: The contact sheet, a PNG file; by default TASK.png in this folder.
     """
-    if number < 1:
-        raise ValueError(f"--number {number}: at least 1 row is shown")
+    if not 1 <= number <= 1000:
+        raise ValueError(f"--number {number}: 1 to 1000 rows are shown")
     if task in TASKS and TASKS[task].generated and source is None and options.samples is None:
         options = replace(options, samples=max(10 * number, 100), workers=1)
     console = _console()
@@ -112,9 +113,9 @@ def show(
         contact_sheet(data, number).save(path)
         console.print(f"written: {path}", soft_wrap=True)
         return
-    for row in data.splits["train"].select(range(min(number, 5, data.splits["train"].num_rows))):
+    for row in data.splits["train"].select(rows_in_turn(data, min(number, 5))):
         label = data.splits["train"].features["label"].int2str(row["label"])
-        console.print(f"[bold]{label}[/] ({row['length']} tokens)")
+        console.print(f"[bold]{escape(label)}[/] ({row['length']} tokens)")
         for column in ("input_ids", "input_ids_pair"):
             if column in row:
                 console.print(_excerpt(data, row[column]), markup=False, highlight=False, soft_wrap=True)
@@ -139,7 +140,7 @@ def verify(
     with _progress(console) as progress:
         data = prepare(task, source, options, cache, offline, progress=progress)
         found = list(checks(data))
-    table = Table(title=f"{data.name}: {data.fingerprint[:16]}")
+    table = Table(title=escape(f"{data.name}: {data.fingerprint[:16]}"))
     for name in ("check", "found", ""):
         table.add_column(name)
     for check in found:
@@ -180,27 +181,35 @@ def _progress(console: Console) -> Iterator[Progress]:
 
 def _describe(data: Prepared, console: Console) -> None:
     facts = data.facts
-    table = Table(title=f"{data.name}: {facts['fingerprint'][:16]}")
+    table = Table(title=escape(f"{data.name}: {data.fingerprint[:16]}"))
     for name in ("", *SPLITS):
         table.add_column(name, justify="right" if name else "left")
     table.add_row("rows", *(f"{facts['rows'][split]:,}" for split in SPLITS), style="bold")
     for name in data.classes[:20]:
-        table.add_row(name, *(f"{facts['classes'][split][name]:,}" for split in SPLITS))
+        table.add_row(escape(name), *(f"{facts['classes'][split][name]:,}" for split in SPLITS))
+    if len(data.classes) > 20:
+        table.add_row(f"and {len(data.classes) - 20} classes more")
     console.print(table)
     length = facts["length"]
-    console.print(f"source: {facts['source']}", soft_wrap=True, highlight=False)
-    console.print(f"split: {facts['split']}", soft_wrap=True)
+    console.print(f"source: {facts['source']}", soft_wrap=True, highlight=False, markup=False)
+    console.print(f"split: {facts['split']}", soft_wrap=True, markup=False)
     console.print(
         f"tokens: {facts.get('tokens', facts['encoding'])}; lengths {length['min']} to {length['max']}, "
-        f"mean {length['mean']}, {length['rows cut']:,} rows cut at {data.max_length}"
+        f"mean {length['mean']}, {length['rows cut']:,} rows cut at {data.max_length}",
+        soft_wrap=True,
     )
     if "columns" in facts:
-        console.print("columns: " + ", ".join(f"{name} = {column}" for name, column in facts["columns"].items()))
+        columns = ", ".join(f"{name} = {column}" for name, column in facts["columns"].items())
+        console.print(f"columns: {columns}", soft_wrap=True, markup=False)
+    for name in ("letters read as n", "tags stripped", "files with bytes that are no UTF-8"):
+        if facts.get(name):
+            console.print(f"{name}: {facts[name]:,}")
     for name in ("skipped", "duplicates"):
         found = ", ".join(f"{number:,} {what}" for what, number in facts[name].items() if number)
-        console.print(f"{name}: {found or 'none'}")
+        console.print(f"{name}: {found or 'none'}", soft_wrap=True)
 
 
 def _excerpt(data: Prepared, ids: list[int], longest: int = 300) -> str:
     text = str(data.processor.decode(ids[:longest]))  # type: ignore[union-attr]  # images do not come here
+    text = "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)  # nothing that steers a terminal
     return text + (" …" if len(ids) > longest else "")

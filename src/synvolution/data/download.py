@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import os
+import re
 import shutil
 import urllib.error
 import urllib.request
@@ -61,7 +63,7 @@ def fetch(download: Download, folder: Path, mirror: str | None = None, progress:
     """
     mirror = mirror or os.environ.get("SYNVOLUTION_MIRROR")
     url = f"{mirror.rstrip('/')}/{download.name}" if mirror else download.url
-    if not url.startswith(("http://", "https://")):
+    if re.fullmatch(r"https?://(\[[\da-fA-F:.]+\]|[\w.-]+)(:\w+)?(/[!-~]*)?", url) is None:
         raise ValueError(f"{url}: expected an address that begins with https:// or http://")
     try:
         path = pooch.retrieve(
@@ -71,9 +73,10 @@ def fetch(download: Download, folder: Path, mirror: str | None = None, progress:
             path=folder,
             downloader=_Resuming(folder / (download.name + ".part"), progress),
         )
-    except urllib.error.URLError as error:
+    except (OSError, http.client.HTTPException) as error:  # also what breaks off in the middle
+        reason = str(getattr(error, "reason", error)).strip()
         raise OSError(
-            f"{url} cannot be fetched ({error.reason}): fetch it by hand and give its path (train: --data, "
+            f"{url} cannot be fetched ({reason}): fetch it by hand and give its path (train: --data, "
             "data prepare: --source)"
         ) from error
     except ValueError as error:  # pooch: the checksum differs

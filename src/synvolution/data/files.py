@@ -42,9 +42,9 @@ def lines_of(path: Path | str) -> Iterator[str]:
 
     Damaged compression, bytes that are no UTF-8 and files that cannot be opened are errors that name file and line.
     """
-    number = 0
+    number, opened = 0, open_bytes(path)
     try:
-        with open_bytes(path) as source:
+        with opened as source:
             for number, line in enumerate(source, 1):
                 if number == 1 and line.startswith(b"\xef\xbb\xbf"):
                     line = line[3:]  # the mark some editors put in front
@@ -55,7 +55,7 @@ def lines_of(path: Path | str) -> Iterator[str]:
                         f"{path}: line {number}: byte {line[error.start]:#04x} at column {error.start + 1} "
                         "is not UTF-8: convert the file (iconv -f latin1 -t utf-8)"
                     ) from error
-    except DAMAGED as error:
+    except (*DAMAGED, OSError) as error:  # bz2 raises a bare OSError
         raise ValueError(f"{path}: damaged or cut short after line {number} ({error}): fetch it again") from error
 
 

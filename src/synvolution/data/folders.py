@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from synvolution.data import fasta
@@ -85,6 +86,9 @@ def image_rows(source: Path, size: tuple[int, int], reading: Reading, options: D
 
 
 def first_image_size(source: Path) -> tuple[int, int]:
-    """Height and width of the first image."""
-    height, width = grey(next(_files(source, IMAGES))[0]).shape
-    return height, width
+    """Height and width of the first image that can be read."""
+    for path, *_ in _files(source, IMAGES):
+        with suppress(ValueError):  # the bad row is told, or left out, when the rows are read
+            height, width = grey(path).shape
+            return height, width
+    raise ValueError(f"{source}: none of its images can be read")

@@ -13,7 +13,7 @@ from synvolution.data.rows import Reading, Row
 CLASSES = ["cs.AI", "cs.NE", "math.AC", "math.GR"]
 
 #: Subjects in square brackets, as arXiv prints them in the margin: they give the class away.
-_TAG = re.compile(r"\[\s*(?:[a-z-]+(?:\.[A-Za-z-]{2,})?)(?:\s*[;,]?\s+[a-z-]+\.[A-Za-z-]{2,})*\s*\]")
+_TAG = re.compile(r"\[\s*(?:[a-z-]+(?:\.[A-Za-z-]{2,})?)(?:(?:\s*[;,]\s*|\s+)[a-z-]+\.[A-Za-z-]{2,})*\s*\]")
 _SUBJECT = re.compile(r"(?:cs|math|stat|physics|q-bio|q-fin|econ|eess|astro-ph|cond-mat|hep-[a-z]+|quant-ph|nlin)\b")
 
 

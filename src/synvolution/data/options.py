@@ -13,6 +13,9 @@ Pixels = Literal["token", "value"]
 #: Options that say how to work, not what comes out: two runs that differ in them alone give the same data.
 WITHOUT_EFFECT = frozenset({"workers"})
 
+#: Beyond these a slip of the finger would fill the memory or start a process for everything.
+MOST = {"image_size": 4096, "workers": 512}
+
 
 @dataclass(frozen=True)
 class DataOptions:
@@ -91,6 +94,8 @@ def _check_numbers(options: DataOptions) -> None:
         value = getattr(options, name)
         if value is not None and value < 1:
             raise ValueError(f"{name} is {value}: expected at least 1")
+        if value is not None and value > MOST.get(name, value):
+            raise ValueError(f"{name} is {value:,}: expected at most {MOST[name]:,}")
     if not 0 <= options.seed < 2**63:
         raise ValueError(f"seed is {options.seed}: expected a number from 0 to 2^63 − 1")
     for name in ("validation", "test"):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import datasets
+import huggingface_hub
 
 from synvolution.data import fasta, folders, tables
 from synvolution.data.files import kind_of
@@ -21,6 +23,8 @@ def read(source: Path, options: DataOptions) -> Reading:
     reading = Reading(lambda: iter(()), "auto", facts={"source": str(source)})
     if source.is_file():
         return _of_file(source, reading, options)
+    if not source.is_dir():
+        raise ValueError(f"{source} is neither a file nor a folder: expected a table or a folder")
     entries = [path for path in sorted(source.iterdir()) if path.is_file()]
     if any(kind_of(path) in tables.KINDS for path in entries):
         reading.rows = _table_rows(source, reading, options)
@@ -71,7 +75,8 @@ def read_hub(name: str, options: DataOptions, offline: bool, classes: list[str] 
     """A reading of a data set of the Hugging Face hub, through ``datasets``; code in it is never run."""
     download = datasets.DownloadConfig(local_files_only=offline)
     try:
-        found = datasets.load_dataset(name, download_config=download)
+        with _switched_off(offline):
+            found = datasets.load_dataset(name, download_config=download)
     except Exception as error:  # datasets raises its own, the hub's, the network's and pandas' errors alike
         where = "is not in the local cache (offline)" if offline else "cannot be loaded from the hub"
         raise ValueError(f"{name!r} is no task and no file or folder here, and {where}: {error}") from error
@@ -90,6 +95,20 @@ def read_hub(name: str, options: DataOptions, offline: bool, classes: list[str] 
         reading.facts["image size"] = [side or height, side or width]
     reading.rows = lambda: _hub_rows(splits, known, image, reading, options)
     return reading
+
+
+@contextmanager
+def _switched_off(offline: bool) -> Iterator[None]:
+    """No network for the libraries of the hub: they ask it in spite of local_files_only."""
+    switches = (datasets.config, huggingface_hub.constants)
+    before = [switch.HF_HUB_OFFLINE for switch in switches]
+    for switch, value in zip(switches, before, strict=True):
+        switch.HF_HUB_OFFLINE = offline or value
+    try:
+        yield
+    finally:
+        for switch, value in zip(switches, before, strict=True):
+            switch.HF_HUB_OFFLINE = value
 
 
 def _hub_rows(

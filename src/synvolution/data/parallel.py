@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -28,7 +30,8 @@ def ordered_map(work: Callable[..., Result], arguments: Iterable[tuple[Any, ...]
             yield work(*one)
         return
     remaining = iter(arguments)
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
         waiting: deque[Future[Result]] = deque(pool.submit(work, *one) for one in islice(remaining, 2 * workers))
         try:
             while waiting:
@@ -38,3 +41,15 @@ def ordered_map(work: Callable[..., Result], arguments: Iterable[tuple[Any, ...]
         finally:
             for future in waiting:
                 future.cancel()
+
+
+def _end_with_parent() -> None:
+    """In a new process: end when the one that started it has ended, even by SIGKILL, rather than wait for ever."""
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -26,10 +26,9 @@ def read(source: Path | None, options: DataOptions) -> Reading:
     size = options.image_size or 32
     reading = Reading(lambda: iter(()), "pixels", CLASSES, facts={"image size": [size, size]})
     if source is None:
-        total = options.samples or PUBLISHED * len(difficulties)
         rules = [rule_for(size, difficulty) for difficulty in difficulties]
         reading.facts["source"] = f"drawn: {', '.join(map(str, rules))}, seed {options.seed}"
-        reading.rows = lambda: _drawn(rules, total, options)
+        reading.rows = lambda: _drawn(rules, options)
     else:
         reading.facts["source"] = str(source)
         folders = [source / FOLDER[difficulty] for difficulty in difficulties]
@@ -44,9 +43,14 @@ def read(source: Path | None, options: DataOptions) -> Reading:
     return reading
 
 
-def _drawn(rules: list[PathfinderRule], total: int, options: DataOptions) -> Iterator[Row]:
-    for number, rule in enumerate(rules):
-        share = total // len(rules) + (number < total % len(rules))
+def _shares(options: DataOptions, difficulties: int) -> list[int]:
+    """Images of each difficulty, as many as are asked for in all."""
+    total = options.samples or PUBLISHED * difficulties
+    return [total // difficulties + (number < total % difficulties) for number in range(difficulties)]
+
+
+def _drawn(rules: list[PathfinderRule], options: DataOptions) -> Iterator[Row]:
+    for rule, share in zip(rules, _shares(options, len(rules)), strict=True):
         for image, label in generate(rule, share, options.seed, options.workers):
             yield Row(image, CLASSES[label])
 
@@ -85,9 +89,8 @@ def metadata(path: Path) -> list[list[str]]:
     content = path.read_bytes()
     if content.startswith(b"\x93NUMPY"):
         try:
-            return [
-                [str(cell) for cell in row] for row in np.atleast_2d(np.load(io.BytesIO(content), allow_pickle=False))
-            ]
+            array = np.load(io.BytesIO(content), allow_pickle=False)
+            return np.atleast_2d(array.astype(str) if array.dtype.kind == "S" else array).astype(str).tolist()
         except (ValueError, EOFError, OSError) as error:
             raise ValueError(
                 f"{path}: not readable as an array of strings ({error}); pickled objects are refused"
@@ -102,9 +105,10 @@ def metadata(path: Path) -> list[list[str]]:
 def export(folder: Path, options: DataOptions, per_folder: int = 1000) -> int:
     """Draw images and write them in the layout of the release, with metadata as lines of text; the number of images."""
     difficulties = list(FOLDER) if options.difficulty == "all" else [options.difficulty]
-    total = options.samples or PUBLISHED
-    for difficulty in difficulties:
+    for difficulty, total in zip(difficulties, _shares(options, len(difficulties)), strict=True):
         rule, root = rule_for(options.image_size or 32, difficulty), folder / FOLDER[difficulty]
+        if root.exists():
+            raise ValueError(f"{root} exists: old and new images would mix; remove it or choose another folder")
         lines: list[str] = []
         (root / "metadata").mkdir(parents=True, exist_ok=True)
         for number, (image, label) in enumerate(generate(rule, total, options.seed, options.workers)):
@@ -117,4 +121,4 @@ def export(folder: Path, options: DataOptions, per_folder: int = 1000) -> int:
             if index == per_folder - 1 or number == total - 1:
                 (root / "metadata" / f"{batch}.npy").write_text("".join(lines), encoding="utf-8")
                 lines = []
-    return total * len(difficulties)
+    return sum(_shares(options, len(difficulties)))

@@ -104,7 +104,9 @@ def grey(image: Any, height: int | None = None, width: int | None = None) -> NDA
             with Image.open(image) as opened:
                 opened.load()
                 return grey(opened, height, width)
-        except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+        except PermissionError:
+            raise
+        except Exception as error:  # a damaged file can make Pillow raise nearly anything
             raise ValueError(f"{image}: not a readable image ({error})") from error
     if not isinstance(image, Image.Image):
         array = np.asarray(image)

@@ -54,7 +54,7 @@ class Prepared:
 
     def save(self, folder: Path) -> None:
         """Write a copy that ``load`` reads back; an existing one is replaced."""
-        with whole_folder(folder) as partial:
+        with locked(folder), whole_folder(folder) as partial:
             datasets.DatasetDict(self.splits).save_to_disk(partial / "splits", max_shard_size="500MB")
             self.processor.save_pretrained(partial / "processor")
             write_facts(partial, self.name, self.classes, self.max_length, self.pair, self.facts)
@@ -95,29 +95,39 @@ def is_whole(folder: Path) -> bool:
     return (folder / MARKER).is_file()
 
 
-@contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
-    """A new folder to write into, which gets its name only when everything is in it.
-
-    Whoever is interrupted, even by SIGKILL, leaves a folder with another name, which the next one removes. A lock lets
-    one process at a time write the same folder.
-    """
+def locked(folder: Path) -> FileLock:
+    """A lock for a context: one process at a time writes a folder. It ends with its process, however that ends."""
     folder = Path(folder).absolute()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = folder.with_name(folder.name + ".partial")
-    with FileLock(str(folder) + ".lock"):
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
-        try:
-            yield partial
-            marker = partial / MARKER
-            marker.write_text(json.dumps({"files": sum(1 for _ in partial.rglob("*"))}) + "\n", encoding="utf-8")
-            if folder.exists():
-                _only_ours(folder)
-                shutil.rmtree(folder)
-            os.replace(partial, folder)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+    return FileLock(str(folder) + ".lock")
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A new folder to write into, which gets its name only when everything is in it; to be used inside ``locked``.
+
+    Whoever is interrupted, even by SIGKILL, leaves folders with other names, which the next one removes. An old folder
+    of the name is moved away before it is removed: what is half removed must not be taken for whole either.
+    """
+    folder = Path(folder).absolute()
+    partial, old = (folder.with_name(folder.name + end) for end in (".partial", ".old"))
+    _removed(partial, old)
+    partial.mkdir()
+    try:
+        yield partial
+        marker = partial / MARKER
+        marker.write_text(json.dumps({"files": sum(1 for _ in partial.rglob("*"))}) + "\n", encoding="utf-8")
+        if folder.exists():
+            _only_ours(folder)
+            os.replace(folder, old)
+        os.replace(partial, folder)
+    finally:
+        _removed(partial, old)
+
+
+def _removed(*folders: Path) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _only_ours(folder: Path) -> None:

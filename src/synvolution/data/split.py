@@ -11,7 +11,11 @@ from synvolution.data.rows import SPLITS, SplitName
 
 
 def random_split(
-    labels: NDArray[np.int64], units: NDArray[np.int64], shares: dict[SplitName, float], seed: int
+    labels: NDArray[np.int64],
+    units: NDArray[np.int64],
+    shares: dict[SplitName, float],
+    seed: int,
+    stays: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.int64]:
     """A split for each row: 0 train, 1 validation, 2 test.
 
@@ -23,9 +27,10 @@ def random_split(
         labels: class of each row.
         units: number of the unit of each row, from 0.
         shares: share of the rows for "validation" and "test"; the rest is for training.
+        stays: rows that stay in training, with their whole units (their equals are in a test set already).
 
     Shape:
-        labels, units (rows,) → (rows,)
+        labels, units, stays (rows,) → (rows,)
 
     Example:
         >>> labels = np.array([0, 1] * 10)
@@ -41,15 +46,18 @@ def random_split(
     stratum = np.where(lowest == highest, lowest, -1)
     size = np.bincount(units, minlength=number)
     of_unit = np.zeros(number, np.int64)
+    fixed = np.zeros(number, np.bool_)
+    if stays is not None:
+        fixed[units[stays]] = True
     draw = np.random.PCG64(np.random.SeedSequence(seed)).random_raw(number) if number else np.zeros(0, np.uint64)
     for one in np.unique(stratum):
         members = np.flatnonzero(stratum == one)
-        members = members[np.argsort(draw[members], kind="stable")]
+        members = members[np.lexsort((draw[members], fixed[members]))]
         middle = np.cumsum(size[members]) - size[members] / 2
         total = float(size[members].sum())
         for name in ("test", "validation"):
             ends = shares.get("test", 0.0) + (shares.get("validation", 0.0) if name == "validation" else 0.0)
-            inside = (middle < round(ends * total)) & (of_unit[members] == 0)
+            inside = (middle < round(ends * total)) & (of_unit[members] == 0) & ~fixed[members]
             of_unit[members[inside]] = SPLITS.index(name)
     return of_unit[units]
 

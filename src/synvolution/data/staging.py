@@ -51,7 +51,7 @@ class Staged:
 
 def stage(reading: Reading, options: DataOptions, path: Path, progress: Progress | None = None) -> Staged:
     """Read everything once."""
-    rows = reading.rows()
+    rows = _with_columns(reading, options)
     encoding, rows = _decide(reading, options, rows)
     staged = Staged(path, encoding)
     kind = pa.binary() if encoding in ("pixels", "listops") else pa.string()
@@ -73,6 +73,20 @@ def stage(reading: Reading, options: DataOptions, path: Path, progress: Progress
                 progress("rows read", len(memory.labels))
     memory.into(staged, reading)
     return staged
+
+
+def _with_columns(reading: Reading, options: DataOptions) -> Iterator[Row]:
+    """The rows; an error if a column is named where there are none: who names a group relies on it."""
+    rows = reading.rows()
+    first = next(rows, None)
+    named = [
+        name for name in ("text", "label", "pair", "group", "id") if getattr(options, f"{name}_column") is not None
+    ]
+    if named and first is not None and "columns" not in reading.facts:
+        raise ValueError(
+            f"{named[0]}_column goes with tables: {reading.facts.get('source', 'the source')} has no columns"
+        )
+    return rows if first is None else chain((first,), rows)
 
 
 def _decide(reading: Reading, options: DataOptions, rows: Iterator[Row]) -> tuple[Encoding, Iterator[Row]]:
@@ -111,6 +125,8 @@ def _checked(rows: Iterator[Row], reading: Reading, options: DataOptions, staged
             problem = "label outside the set", f"label {str(row.label)!r} is none of {', '.join(known)}"
         elif row.identity is not None and row.identity in names:
             problem = "duplicate id", f"id {row.identity!r} has occurred before"
+        elif not _is_unicode(str(row.label)) or not _is_unicode(row.identity or ""):
+            problem = "not Unicode", "the label or id has half of a surrogate pair, which is no Unicode text"
         elif isinstance(row.content, str):
             problem = _problem_of_text(row.content, staged) or (
                 _problem_of_text(row.pair, staged) if row.pair else None
@@ -121,6 +137,10 @@ def _checked(rows: Iterator[Row], reading: Reading, options: DataOptions, staged
         if row.identity is not None:
             names.add(row.identity)
         yield row
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _problem_of_text(text: str, staged: Staged) -> tuple[str, str] | None:

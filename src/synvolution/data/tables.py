@@ -74,7 +74,7 @@ def _separated(separator: str, quoting: Literal[0, 3]) -> Reader:
                 place = f"{path}: line {reader.line_num}"
                 if names is None:
                     names = cells
-                    if len(set(names)) != len(names) or not all(names):
+                    if not names or len(set(names)) != len(names) or not all(names):
                         raise ValueError(f"{place}: the names of the columns {names} must be there and differ")
                 elif len(cells) != len(names):
                     if cells:
@@ -98,7 +98,7 @@ def _json_lines(path: Path | str, lines: Iterator[str], reject: Reject) -> Itera
         place = f"{path}: line {number}"
         try:
             record = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             reject(f"{place}: no JSON ({error})", "no JSON")
             continue
         if isinstance(record, dict):
@@ -110,9 +110,10 @@ def _json_lines(path: Path | str, lines: Iterator[str], reject: Reject) -> Itera
 
 
 def _json(path: Path | str, lines: Iterator[str], reject: Reject) -> Iterator[Record]:
+    text = "".join(lines)
     try:
-        content = json.loads("".join(lines))
-    except (json.JSONDecodeError, RecursionError) as error:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: no JSON ({error}); one object in each line goes into a .jsonl file") from error
     if not isinstance(content, list):
         raise ValueError(f"{path}: {type(content).__name__}: expected a list of objects")
@@ -181,6 +182,9 @@ def columns_of(records: list[Record], options: DataOptions, labelled: bool = Tru
     if text is None or (label is None and labelled):
         what = "text_column" if text is None else "label_column"
         raise ValueError(f"{place}: cannot tell the {what} among {', '.join(first)}: name it")
+    twice = [name for name in (text, label, pair) if name is not None and (text, label, pair).count(name) > 1]
+    if twice:
+        raise ValueError(f"{place}: column {twice[0]!r} is named for two things: text, class and pair differ")
     group, identity = (name if name in first else None for name in (options.group_column, options.id_column))
     return Columns(text, label, pair, group, identity)
 
@@ -251,6 +255,8 @@ def row_of(place: str, record: dict[str, Any], columns: Columns) -> Row | tuple[
             value = record.get(column)
             if value is None or (value == "" and name in ("label", "group")):
                 return f"{place}: nothing in column {column!r}", f"no {name}"
+            if isinstance(value, list | dict):
+                return f"{place}: column {column!r} holds {type(value).__name__}: expected one value", f"no {name}"
             if name in ("text", "pair") and not isinstance(value, str):
                 return f"{place}: column {column!r} holds {type(value).__name__}: expected text", "no text"
             cells[name] = value if isinstance(value, str) else str(value)
