@@ -186,10 +186,9 @@ def test_opcheck() -> None:
     norms = [(x, None, None), (x, y, None), (planar, x, None), (x, planar, zeta)]
     for operands in norms:
         torch.library.opcheck(ops.scale_norm.default, (*operands, s, seed, 0.1, False))
-        first, *others = (None if t is None else t.detach() for t in operands)
-        torch.library.opcheck(
-            ops.scale_norm_backward.default, (torch.ones_like(first), first, *others, s.detach(), None, 0.0, False)
-        )
+        grad = torch.ones(operands[0].shape)
+        detached = [None if t is None else t.detach() for t in operands]
+        torch.library.opcheck(ops.scale_norm_backward.default, (grad, *detached, s.detach(), None, 0.0, False))
     torch.library.opcheck(ops.scale_norm.default, (x, None, None, s, None, 0.0, True))
     torch.library.opcheck(ops.gate.default, (x, y, seed, 0.1))
     torch.library.opcheck(ops.gate_backward.default, (x.detach(), x.detach(), y.detach(), None, 0.0))
