@@ -27,6 +27,13 @@ template <class T> struct KernelsOf {
     bool (*synvolve_backward)(synv::SynvolveBackwardArgs<T> const&);
     bool (*gru_forward)(synv::GruForwardArgs<T> const&);
     bool (*gru_backward)(synv::GruBackwardArgs<T> const&);
+    bool (*dropout)(synv::DropoutArgs<T> const&);
+    bool (*gate_forward)(synv::GateArgs<T> const&);
+    bool (*gate_backward)(synv::GateBackwardArgs<T> const&);
+    bool (*norm_forward)(synv::NormArgs<T> const&);
+    bool (*norm_backward)(synv::NormBackwardArgs<T> const&);
+    bool (*means_forward)(synv::MeansArgs<T> const&);
+    bool (*means_backward)(synv::MeansBackwardArgs<T> const&);
 };
 
 struct Kernels {
@@ -44,7 +51,9 @@ struct Kernels {
 #define SYNV_KERNELS(ISA)                                                                                   \
     {                                                                                                       \
         synv::ISA::chain_forward, synv::ISA::chain_backward, synv::ISA::synvolve_forward,                   \
-            synv::ISA::synvolve_backward, synv::ISA::gru_forward, synv::ISA::gru_backward                   \
+            synv::ISA::synvolve_backward, synv::ISA::gru_forward, synv::ISA::gru_backward, synv::ISA::dropout, \
+            synv::ISA::gate_forward, synv::ISA::gate_backward, synv::ISA::norm_forward,                     \
+            synv::ISA::norm_backward, synv::ISA::means_forward, synv::ISA::means_backward                   \
     }
 #define SYNV_TABLE(ISA, BYTES) \
     Kernels { #ISA, BYTES, ISA##_supported, SYNV_KERNELS(ISA), SYNV_KERNELS(ISA) }
@@ -215,6 +224,67 @@ template <class T> void gru_backward(nb::tuple const& sizes, nb::dict const& a) 
     run(active->of<T>().gru_backward, args);
 }
 
+// Elements come as (count, threads, seed, rate), a rate of 0 for no dropout.
+synv::Elements elements(nb::tuple const& of) {
+    return {nb::cast<Size>(of[0]), nb::cast<int>(of[1]), {nb::cast<std::uint64_t>(of[2]), nb::cast<double>(of[3])}};
+}
+
+template <class T> void dropout(nb::tuple const& of, Address x, Address out) {
+    run(active->of<T>().dropout, synv::DropoutArgs<T>{elements(of), pointer<T const>(x), pointer<T>(out)});
+}
+
+template <class T> void gate_forward(nb::tuple const& of, Address a, Address b, Address out) {
+    synv::GateArgs<T> const args{elements(of), pointer<T const>(a), pointer<T const>(b), pointer<T>(out)};
+    run(active->of<T>().gate_forward, args);
+}
+
+template <class T>
+void gate_backward(nb::tuple const& of, Address grad, Address a, Address b, Address grad_a, Address grad_b) {
+    synv::GateBackwardArgs<T> const args{elements(of),        pointer<T const>(grad), pointer<T const>(a),
+                                         pointer<T const>(b), pointer<T>(grad_a),     pointer<T>(grad_b)};
+    run(active->of<T>().gate_backward, args);
+}
+
+// Norms come as (rows, features, joined, threads, source, scale, zeta, seed, rate).
+template <class T> synv::NormArgs<T> norm_args(nb::tuple const& of, Address x, Address other, Address out) {
+    return {nb::cast<Size>(of[0]),
+            nb::cast<Size>(of[1]),
+            nb::cast<Size>(of[2]),
+            nb::cast<int>(of[3]),
+            synv::NormSource(nb::cast<int>(of[4])),
+            pointer<T const>(x),
+            pointer<T const>(other),
+            T(nb::cast<double>(of[5])),
+            T(nb::cast<double>(of[6])),
+            {nb::cast<std::uint64_t>(of[7]), nb::cast<double>(of[8])},
+            pointer<T>(out)};
+}
+
+template <class T> void norm_forward(nb::tuple const& of, Address x, Address other, Address out) {
+    run(active->of<T>().norm_forward, norm_args<T>(of, x, other, out));
+}
+
+template <class T>
+void norm_backward(nb::tuple const& of, Address grad, Address x, Address other, Address grad_x, Address grad_other,
+                   Address grad_scale, Address grad_zeta) {
+    synv::NormBackwardArgs<T> const args{norm_args<T>(of, x, other, 0), pointer<T const>(grad), pointer<T>(grad_x),
+                                         pointer<T>(grad_other), pointer<T>(grad_scale), pointer<T>(grad_zeta)};
+    run(active->of<T>().norm_backward, args);
+}
+
+template <class T>
+void means_forward(Size rows, Size groups, Size size, bool unit, int threads, Address x, Address out) {
+    synv::MeansArgs<T> const args{rows, groups, size, unit, threads, pointer<T const>(x), pointer<T>(out)};
+    run(active->of<T>().means_forward, args);
+}
+
+template <class T>
+void means_backward(Size rows, Size groups, Size size, bool unit, int threads, Address grad, Address x,
+                    Address grad_x) {
+    synv::MeansArgs<T> const means{rows, groups, size, unit, threads, pointer<T const>(x), nullptr};
+    run(active->of<T>().means_backward, synv::MeansBackwardArgs<T>{means, pointer<T const>(grad), pointer<T>(grad_x)});
+}
+
 bool has_openmp() {
 #if defined(SYNV_OPENMP)
     return true;
@@ -242,4 +312,11 @@ NB_MODULE(_kernels, m) {
     SYNV_BIND(synvolve_backward)
     SYNV_BIND(gru_forward)
     SYNV_BIND(gru_backward)
+    SYNV_BIND(dropout)
+    SYNV_BIND(gate_forward)
+    SYNV_BIND(gate_backward)
+    SYNV_BIND(norm_forward)
+    SYNV_BIND(norm_backward)
+    SYNV_BIND(means_forward)
+    SYNV_BIND(means_backward)
 }

@@ -79,6 +79,74 @@ template <class T> struct SynvolveBackwardArgs {
     T *grad_lower, *grad_upper, *grad_phase;
 };
 
+// Elements are multiplied by 0 with probability `rate`, else by 1 / (1 - rate), as `seed` and their position decide.
+struct Dropout {
+    std::uint64_t seed;
+    double rate;
+};
+
+struct Elements {
+    std::ptrdiff_t count;
+    int threads;
+    Dropout dropout;
+};
+
+template <class T> struct DropoutArgs {
+    Elements elements;
+    T const* x;
+    T* out;
+};
+
+// out = dropout(softplus(a) tanh(b))
+template <class T> struct GateArgs {
+    Elements elements;
+    T const *a, *b;
+    T* out;
+};
+
+template <class T> struct GateBackwardArgs {
+    Elements elements;
+    T const *grad, *a, *b;
+    T *grad_a, *grad_b;
+};
+
+// What is brought to length s: x; x with `other` added to its first features; x + zeta other[:D] + (1-zeta) other[D:];
+// or sin(x).
+enum class NormSource { ALONE, JOINED, MIXED, SINE };
+
+// out = dropout(s u / |u|), row by row. Sizes: R rows, D features.
+template <class T> struct NormArgs {
+    std::ptrdiff_t rows, features, joined;  // joined: features of `other`, for JOINED
+    int threads;
+    NormSource source;
+    T const *x, *other;  // (R, D); null, (R, joined) or (R, 2D)
+    T scale, zeta;
+    Dropout dropout;
+    T* out;  // (R, D)
+};
+
+template <class T> struct NormBackwardArgs {
+    NormArgs<T> norm;
+    T const* grad;             // (R, D)
+    T *grad_x, *grad_other;    // (R, D); (R, 2D) for MIXED, else null
+    T *grad_scale, *grad_zeta;  // one number each
+};
+
+// Means of groups of sin(x), each row brought to unit length first if `unit`.
+template <class T> struct MeansArgs {
+    std::ptrdiff_t rows, groups, size;
+    bool unit;
+    int threads;
+    T const* x;  // (R, groups, size)
+    T* out;      // (R, groups)
+};
+
+template <class T> struct MeansBackwardArgs {
+    MeansArgs<T> means;
+    T const* grad;
+    T* grad_x;
+};
+
 // Each returns false if there is not enough memory for its working space.
 #define SYNV_DECLARE_KERNELS(ISA)                          \
     namespace ISA {                                        \
@@ -94,6 +162,20 @@ template <class T> struct SynvolveBackwardArgs {
     bool gru_forward(GruForwardArgs<double> const& args);  \
     bool gru_backward(GruBackwardArgs<float> const& args); \
     bool gru_backward(GruBackwardArgs<double> const& args); \
+    bool dropout(DropoutArgs<float> const& args); \
+    bool dropout(DropoutArgs<double> const& args); \
+    bool gate_forward(GateArgs<float> const& args); \
+    bool gate_forward(GateArgs<double> const& args); \
+    bool gate_backward(GateBackwardArgs<float> const& args); \
+    bool gate_backward(GateBackwardArgs<double> const& args); \
+    bool norm_forward(NormArgs<float> const& args); \
+    bool norm_forward(NormArgs<double> const& args); \
+    bool norm_backward(NormBackwardArgs<float> const& args); \
+    bool norm_backward(NormBackwardArgs<double> const& args); \
+    bool means_forward(MeansArgs<float> const& args); \
+    bool means_forward(MeansArgs<double> const& args); \
+    bool means_backward(MeansBackwardArgs<float> const& args); \
+    bool means_backward(MeansBackwardArgs<double> const& args); \
     }
 
 SYNV_DECLARE_KERNELS(plain)

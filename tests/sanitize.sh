@@ -43,3 +43,5 @@ build_and_run sanitize_synvolve "givens synvolve" "vector extensions"
 build_and_run sanitize_synvolve "givens synvolve" "portable vectors" -DSYNV_NO_VECTOR_EXTENSIONS
 build_and_run sanitize_gru gru "vector extensions"
 build_and_run sanitize_gru gru "portable vectors" -DSYNV_NO_VECTOR_EXTENSIONS
+build_and_run sanitize_rows "gate means norm" "vector extensions"
+build_and_run sanitize_rows "gate means norm" "portable vectors" -DSYNV_NO_VECTOR_EXTENSIONS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,13 +28,13 @@ def paper_algorithm() -> ModuleType | None:
 class PaperKernelution(Kernelution):
     """Kernelution with one head, its operator computed by the algorithm as printed; without a mask."""
 
-    def __init__(self, algorithm: ModuleType, dim: int) -> None:
-        super().__init__(dim)
+    def __init__(self, algorithm: ModuleType, dim: int, **options: Any) -> None:
+        super().__init__(dim, **options)
         self.algorithm = algorithm
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """(B, N, D) → planar (B, N, 2, D)."""
-        values = self.value(x).unflatten(-1, (2, self.dim))
+        values = self.value_dropout(self.value(x)).unflatten(-1, (2, self.dim))
         _, phase, lower, upper = self._generate(x, None)
         signal = torch.complex(values[..., 0, :], values[..., 1, :])
         angles = lower[:, 0, 0], upper[:, 0, 0]

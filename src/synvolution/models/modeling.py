@@ -14,6 +14,7 @@ from transformers.utils.generic import can_return_tuple
 from synvolution.models._checks import check_labels, check_mask, check_one, check_tokens, check_values
 from synvolution.models.configuration import ConverterConfig
 from synvolution.nn.block import ConverterBlock, RealBlock, block_around
+from synvolution.nn.dropout import Dropout
 from synvolution.nn.kernelution import Digraph
 from synvolution.nn.mixers import build_mixer
 from synvolution.nn.norm import ScaleNorm
@@ -66,7 +67,7 @@ class ConverterEmbeddings(nn.Module):
         }.get(config.position, {})
         self.position = POSITIONS[config.position](config.hidden_size, **cast(Any, extra))
         self.norm = ScaleNorm(config.hidden_size)
-        self.dropout = nn.Dropout(config.embedding_dropout)
+        self.dropout = Dropout(config.embedding_dropout)
 
     def forward(self, inputs: Tensor, mask: Tensor | None, embedded: bool = False) -> Tensor:
         """The first hidden state; ``embedded`` when the inputs are embeddings already."""
@@ -74,7 +75,8 @@ class ConverterEmbeddings(nn.Module):
             inputs = check_tokens(inputs, cast(nn.Embedding, self.tokens).num_embeddings)
         elif not embedded:
             inputs = check_values(inputs, self.features)
-        x: Tensor = self.dropout(self.norm(self.position(inputs if embedded else self.tokens(inputs), mask)))
+        placed = self.position(inputs if embedded else self.tokens(inputs), mask)
+        x: Tensor = self.norm(placed, rate=self.dropout.rate)
         return x
 
 
@@ -190,7 +192,7 @@ class ClassificationHead(nn.Module):
     def __init__(self, features: int, config: ConverterConfig) -> None:
         super().__init__()
         self.first = nn.Linear(features, config.hidden_size)
-        self.dropout = nn.Dropout(config.classifier_dropout)
+        self.dropout = Dropout(config.classifier_dropout)
         self.out = nn.Linear(config.hidden_size, cast(int, config.num_labels))
 
     def forward(self, pooled: Tensor) -> Tensor:

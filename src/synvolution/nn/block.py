@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from synvolution.nn.dropout import Dropout
 from synvolution.nn.feedforward import FFN, GFFN
 from synvolution.nn.kernelution import Kernelution
 from synvolution.nn.norm import ScaleNorm
@@ -61,7 +62,7 @@ class NoMixer(nn.Module):
             raise ValueError(f"dim is {dim}: expected at least 1 feature")
         self.dim = dim
         self.value = nn.Linear(dim, 2 * dim, bias=bias)
-        self.value_dropout = nn.Dropout(value_dropout)
+        self.value_dropout = Dropout(value_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Values, position by position, in the dtype of x."""
@@ -131,12 +132,8 @@ class ConverterBlock(nn.Module):
         return in_pieces(self._each_position, self.feedforward.hidden, x, self.mixer(x, mask))
 
     def _each_position(self, x: Tensor, mixed: Tensor) -> Tensor:
-        real, imaginary = mixed.unbind(-2)
-        z = self.mixer_norm(torch.stack((x + real, imaginary), -2))
-        real, imaginary = z.unbind(-2)
-        y: Tensor = self.feedforward_norm(
-            self.feedforward(z) + self.zeta * real + (1 - self.zeta) * imaginary,
-        )
+        z = self.mixer_norm(mixed, x)
+        y: Tensor = self.feedforward_norm(self.feedforward(z), z, self.zeta)
         return y.to(x.dtype)
 
     def penalty(self) -> Tensor:
@@ -177,8 +174,8 @@ class RealBlock(nn.Module):
         return in_pieces(self._each_position, self.feedforward.hidden, x, self.mixer(x, mask))
 
     def _each_position(self, x: Tensor, mixed: Tensor) -> Tensor:
-        z = self.mixer_norm(x + mixed)
-        y: Tensor = self.feedforward_norm(z + self.feedforward(z))
+        z = self.mixer_norm(mixed, x)
+        y: Tensor = self.feedforward_norm(self.feedforward(z), z)
         return y.to(x.dtype)
 
     def penalty(self) -> Tensor:

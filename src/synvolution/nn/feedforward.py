@@ -6,6 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from synvolution.nn.dropout import Dropout
+from synvolution.ops.gate import gate
+
 
 class GFFN(nn.Module):
     """Gated feed-forward network, [softplus(Re z W_re) ⊙ tanh(Im z W_im)] W_o (eq. gffn): complex in, real out.
@@ -30,17 +33,17 @@ class GFFN(nn.Module):
         self.dim, self.hidden = dim, hidden
         self.real = nn.Linear(dim, hidden, bias=bias)
         self.imaginary = nn.Linear(dim, hidden, bias=bias)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.out = nn.Linear(hidden, dim, bias=bias)
 
     def forward(self, z: Tensor) -> Tensor:
         """The real part gives magnitude, the imaginary part sign."""
         if z.ndim < 2 or z.shape[-2:] != (2, self.dim):
             raise ValueError(f"z has shape {tuple(z.shape)}: expected planar (..., 2, D) with D = {self.dim}")
-        real, imaginary = z.unbind(-2)
-        gated = F.softplus(self.real(real)) * torch.tanh(self.imaginary(imaginary))
-        out: Tensor = self.out(self.dropout(gated))
-        return out
+        # one leading dimension: a plane is then a matrix with gaps, which products take as it is
+        real, imaginary = z.reshape(-1, 2, self.dim).unbind(1)
+        out: Tensor = self.out(gate(self.real(real), self.imaginary(imaginary), self.dropout.rate))
+        return torch.reshape(out, (*z.shape[:-2], self.dim))
 
 
 class FFN(nn.Module):
@@ -65,7 +68,7 @@ class FFN(nn.Module):
         _check_sizes(dim, hidden)
         self.dim, self.hidden = dim, hidden
         self.first = nn.Linear(dim, hidden, bias=bias)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.out = nn.Linear(hidden, dim, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -10,12 +10,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from synvolution.nn.norm import EPSILON, wide
+from synvolution.nn.dropout import Dropout
+from synvolution.nn.norm import wide
 from synvolution.nn.row_order import RowOrder
 from synvolution.nn.siren import SIREN
 from synvolution.ops._backends import check_backend
 from synvolution.ops._checks import check_shape
 from synvolution.ops.dhhp import DHHP
+from synvolution.ops.means import sine_means
 from synvolution.ops.synvolve import synvolve
 from synvolution.spectral.kernel_polynomial import KernelPolynomial
 
@@ -102,7 +104,7 @@ class Synvolution(nn.Module):
         self.angle_features = angle_features or -(-dim // 6)
         self._initial_reach = _reaches(reach, num_heads)
         self.value = nn.Linear(dim, 2 * dim, bias=bias)
-        self.value_dropout = nn.Dropout(value_dropout)
+        self.value_dropout = Dropout(value_dropout)
         self.eigenvalues = SIREN(dim, dim, dropout=eigenvalue_dropout)
         self.angles = SIREN(dim, num_heads * orders * 6 * self.angle_features, dropout=eigenvector_dropout)
         self.reach = nn.Parameter(torch.tensor(self._initial_reach))
@@ -164,11 +166,9 @@ class Synvolution(nn.Module):
 
     def _generate(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Eigenvalues and phases (B, H, N), lower and upper angles (B, H, L, N−1, 3); phase and angles 0 at padding."""
-        eigenvalues = self.eigenvalues(x).unflatten(-1, (self.num_heads, -1)).mean(-1).transpose(1, 2)
-        features = self.angles(x).unflatten(-1, (self.num_heads, self.orders, -1))
-        # FixNorm, then the mean of each group; divided after the mean, which is the same and much less to divide
-        length = torch.linalg.vector_norm(features, dim=-1, keepdim=True).clamp_min(EPSILON)
-        means = features.unflatten(-1, (6, self.angle_features)).mean(-1) / length
+        eigenvalues = sine_means(self.eigenvalues.arguments(x), self.num_heads).transpose(1, 2)
+        features = self.angles.arguments(x).unflatten(-1, (self.num_heads, self.orders, -1))
+        means = sine_means(features, 6, unit=True)  # FixNorm, then the mean of each group
         angles = (2 * math.pi * means).permute(0, 2, 3, 1, 4)  # (B, H, L, N, 6)
         gamma = F.pad(self.reach[:, None, None, None], (2, 0))  # (H, 1, 1, 3): nothing on α and β
         lower, upper = angles[..., :-1, :3] + gamma, angles[..., 1:, 3:] + gamma

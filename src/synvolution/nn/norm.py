@@ -7,8 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-#: Below this length a vector is divided by it instead of its own, so that zero has a finite value and gradient.
-EPSILON = 1e-5
+from synvolution.ops.norm import scale_norm, summed, unit
 
 
 def wide(x: Tensor) -> Tensor:
@@ -42,7 +41,8 @@ class FixNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """x divided by its norm."""
-        return _unit(wide(x), self.planar).to(x.dtype)
+        flat = wide(x).flatten(-2) if self.planar else wide(x)
+        return unit(flat).reshape(x.shape).to(x.dtype)
 
     def extra_repr(self) -> str:
         """The settings, for printing."""
@@ -57,8 +57,9 @@ class ScaleNorm(nn.Module):
         planar: whether inputs are planar complex, (..., 2, D), with the complex norm across both planes.
 
     Shape:
-        (..., D) → (..., D), or (..., 2, D) → (..., 2, D); the dtype of x, computed in float32 at least. A vector
-        shorter than 1e-5 is divided by that.
+        x (..., D) → (..., D), or (..., 2, D) → (..., 2, D); the dtype of x, computed in float32 at least. A vector
+        shorter than 1e-5 is divided by that. Added first: a residual (..., D), to the real plane of planar x; or, with
+        a scalar ζ, ζ Re + (1−ζ) Im of a planar residual (..., 2, D). Dropout at ``rate`` comes last.
 
     Example:
         >>> ScaleNorm(4)(torch.tensor([3.0, 0.0, 4.0, 0.0])).norm().item()
@@ -79,19 +80,21 @@ class ScaleNorm(nn.Module):
         """s = √D."""
         nn.init.constant_(self.scale, math.sqrt(self.dim))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x at length s."""
+    def forward(
+        self, x: Tensor, residual: Tensor | None = None, zeta: Tensor | None = None, *, rate: float = 0.0
+    ) -> Tensor:
+        """x, plus the residual, at length s."""
         expected = (2, self.dim) if self.planar else (self.dim,)
         if tuple(x.shape[-len(expected) :]) != expected:
             letters = "(..., 2, D)" if self.planar else "(..., D)"
             raise ValueError(f"x has shape {tuple(x.shape)}: expected {letters} with D = {self.dim}")
-        return (self.scale * _unit(wide(x), self.planar)).to(x.dtype)
+        flat = x.flatten(-2) if self.planar else x
+        other = residual if residual is None or zeta is None else residual.flatten(-2)
+        if other is not None and (other.dtype != x.dtype or wide(x) is not x):  # sums in the layers' own precision
+            flat, other, zeta = summed(flat, other, zeta), None, None
+        out = scale_norm(wide(flat), self.scale, other, zeta, rate=rate)
+        return out.reshape(x.shape).to(flat.dtype)
 
     def extra_repr(self) -> str:
         """The settings, for printing."""
         return f"{self.dim}, planar={self.planar}"
-
-
-def _unit(x: Tensor, planar: bool) -> Tensor:
-    norm = torch.linalg.vector_norm(x, dim=(-2, -1) if planar else -1, keepdim=True)
-    return x / norm.clamp_min(EPSILON)

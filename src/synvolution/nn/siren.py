@@ -7,7 +7,9 @@ import math
 import torch
 from torch import Tensor, nn
 
+from synvolution.nn.dropout import Dropout
 from synvolution.nn.norm import ScaleNorm, wide
+from synvolution.ops.norm import scale_norm
 
 
 class SIREN(nn.Module):
@@ -44,7 +46,7 @@ class SIREN(nn.Module):
         self.frequency = frequency
         self.first = nn.Linear(dim, hidden or dim)
         self.norm = ScaleNorm(hidden or dim)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.second = nn.Linear(hidden or dim, out)
         self.reset_parameters()
 
@@ -58,5 +60,10 @@ class SIREN(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Features in [−1, 1]."""
-        hidden = self.dropout(self.norm(torch.sin(wide(self.first(x)))))
-        return torch.sin(wide(self.second(hidden.to(x.dtype))))
+        return torch.sin(self.arguments(x))
+
+    def arguments(self, x: Tensor) -> Tensor:
+        """What the last sine is taken of."""
+        first = wide(self.first(x))
+        hidden = scale_norm(first, self.norm.scale, sine=True, rate=self.dropout.rate)
+        return wide(self.second(hidden.to(x.dtype)))

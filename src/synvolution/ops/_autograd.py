@@ -62,3 +62,45 @@ def batch_first(size: int, dims: Sequence[int | None], tensors: Sequence[Tensor]
         mapped = tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
         merged.append(mapped.reshape(size * mapped.shape[1], *mapped.shape[2:]))
     return merged
+
+
+def register_gradient(op: Any, backward: Callable[..., tuple[Any, ...]], plain: Callable[..., Tensor]) -> None:
+    """Give an operator of tensors (or None), then other arguments, its derivatives of every order.
+
+    Args:
+        op: the custom operator; its operands are saved for the backward.
+        backward: (grad, *arguments) → the gradients of the leading tensors, in order; any for those that need none.
+        plain: the operator in differentiable torch, for second derivatives.
+    """
+
+    def save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.tensors = sum(value is None or isinstance(value, Tensor) for value in inputs)
+        ctx.rest = inputs[ctx.tensors :]
+        ctx.save_for_backward(*inputs[: ctx.tensors])
+
+    def formula(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        saved, needed = ctx.saved_tensors, ctx.needs_input_grad[: ctx.tensors]
+        if torch.is_grad_enabled():  # the gradient will be differentiated
+            inputs = [t.view_as(t) if need else t for t, need in zip(saved, needed, strict=True)]
+            wanted = [t for t, need in zip(inputs, needed, strict=True) if need]
+            found = iter(torch.autograd.grad(plain(*inputs, *ctx.rest), wanted, grad, create_graph=True))
+            return *(next(found) if need else None for need in needed), *(None for _ in ctx.rest)
+        grads = backward(grad, *saved, *ctx.rest)
+        return *(g if need else None for g, need in zip(grads, needed, strict=True)), *(None for _ in ctx.rest)
+
+    op.register_autograd(formula, setup_context=save)
+
+
+def register_loop_vmap(op: Any) -> None:
+    """Let ``torch.func.vmap`` call an operator once for each index of the mapped dimension."""
+
+    def one(index: int, dims: Sequence[int | None], args: Sequence[Any]) -> Any:
+        return op(*(a if dim is None else a.select(dim, index) for a, dim in zip(args, dims, strict=True)))
+
+    def rule(info: Any, dims: Sequence[int | None], *args: Any) -> tuple[Any, Any]:
+        results = [one(index, dims, args) for index in range(info.batch_size)]
+        if isinstance(results[0], Tensor):
+            return torch.stack(results), 0
+        return tuple(torch.stack(parts) for parts in zip(*results, strict=True)), (0,) * len(results[0])
+
+    op.register_vmap(rule)

@@ -6,9 +6,10 @@ without them and a wrong shape would be a wrong address.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -29,9 +30,41 @@ except ImportError:
 LARGE_BYTES = 1 << 22
 
 
+_switched_on = True
+
+
+@contextlib.contextmanager
+def switched_off() -> Iterator[None]:
+    """Layers in plain torch instead of kernels: for tests, and for what kernels are measured against."""
+    global _switched_on
+    before, _switched_on = _switched_on, False
+    try:
+        yield
+    finally:
+        _switched_on = before
+
+
 def usable(*tensors: Tensor | None) -> bool:
     """Whether the kernels are built and can work on these tensors."""
-    return kernels is not None and all(t is None or t.device.type == "cpu" for t in tensors)
+    return kernels is not None and _switched_on and all(t is None or t.device.type == "cpu" for t in tensors)
+
+
+def fusible(x: Tensor, *others: Tensor | None) -> bool:
+    """Whether the kernels can, and all tensors are float32 or all float64: else plain torch, which promotes types."""
+    real = x.dtype in (torch.float32, torch.float64)
+    return real and usable(x, *others) and all(t is None or t.dtype == x.dtype for t in others)
+
+
+def demand(condition: bool, message: str) -> None:
+    """Refuse what would become a wrong address."""
+    if not condition:
+        raise ValueError(message)
+
+
+def dense(like: Tensor, *tensors: Tensor | None) -> list[Tensor | None]:
+    """All of the dtype of the first, on the CPU, float32 or float64, and contiguous."""
+    _demand(like, **{f"operand {i}": (t, tuple(t.shape)) for i, t in enumerate(tensors) if t is not None})
+    return [None if t is None else t.contiguous() for t in tensors]
 
 
 def kernel(name: str, dtype: torch.dtype) -> Any:

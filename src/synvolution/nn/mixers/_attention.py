@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from synvolution.nn.dropout import Dropout
 from synvolution.ops._checks import check_shape
 
 
@@ -56,7 +57,7 @@ class Attention(nn.Module):
         self.query = nn.Linear(dim, dim, bias=bias)
         self.key = None if shared else nn.Linear(dim, dim, bias=bias)
         self.value = nn.Linear(dim, dim, bias=bias)
-        self.value_dropout = nn.Dropout(dropout)
+        self.value_dropout = Dropout(dropout)
         self.rule = rule
         self.out = nn.Linear(dim, dim, bias=bias)
 

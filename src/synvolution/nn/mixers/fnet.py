@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from synvolution.nn.dropout import Dropout
 from synvolution.nn.mixers._attention import check_input
 from synvolution.nn.norm import wide
 
@@ -31,7 +32,7 @@ class FourierMixing(nn.Module):
         if dim < 1:
             raise ValueError(f"dim is {dim}: expected at least 1 feature")
         self.dim = dim
-        self.value_dropout = nn.Dropout(dropout)
+        self.value_dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Transform positions and features."""

@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from synvolution.nn.dropout import Dropout
 from synvolution.nn.mixers._attention import at_least_one, check_input, needed_length, pack, unpack
 
 
@@ -62,7 +63,7 @@ class ChordMixing(nn.Module):
             nn.Sequential(nn.Linear(dim, hidden), nn.GELU(), LinkWeights(hidden, 1 + factors)) for _ in range(factors)
         )
         self.value = nn.Linear(dim, dim, bias=bias)
-        self.value_dropout = nn.Dropout(dropout)
+        self.value_dropout = Dropout(dropout)
         self.out = nn.Linear(dim, dim, bias=bias)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:

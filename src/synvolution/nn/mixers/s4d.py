@@ -10,6 +10,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from synvolution.nn.dropout import Dropout
 from synvolution.nn.mixers._attention import at_least_one, check_input, pack, unpack
 from synvolution.nn.norm import wide
 
@@ -43,7 +44,7 @@ class DiagonalStateSpace(nn.Module):
         self.frequency = nn.Parameter(torch.empty(dim, states))
         self.read = nn.Parameter(torch.empty(2, dim, states, 2))  # C: direction, feature, state, (real, imaginary)
         self.skip = nn.Parameter(torch.empty(dim))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.out = nn.Linear(dim, 2 * dim, bias=bias)
         self.reset_parameters()
 

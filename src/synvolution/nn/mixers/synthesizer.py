@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from synvolution.nn.dropout import Dropout
 from synvolution.nn.mixers._attention import (
     check_input,
     head_features,
@@ -48,7 +49,7 @@ class DenseSynthesizer(nn.Module):
         self.weights = nn.Parameter(torch.empty(num_heads, features, max_length))
         self.offsets = nn.Parameter(torch.empty(num_heads, 1, max_length)) if bias else None
         self.value = nn.Linear(dim, dim, bias=bias)
-        self.value_dropout = nn.Dropout(dropout)
+        self.value_dropout = Dropout(dropout)
         self.out = nn.Linear(dim, dim, bias=bias)
         self.reset_parameters()
 
