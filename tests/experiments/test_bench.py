@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from pathlib import Path
 
@@ -24,7 +25,10 @@ def test_quick_suite(what: str, tmp_path: Path, capsys: pytest.CaptureFixture[st
     found = json.loads(target.read_text(encoding="utf-8"))
     assert found["machine"]["torch"] == torch.__version__
     assert found["rows"]
-    assert all(row["value"] > 0 and row["met"] is None for row in found["rows"])
+    for row in found["rows"]:  # a busy machine may even make the exponent of time negative
+        assert math.isfinite(row["value"]), row
+        assert row["met"] is None, row
+        assert all(row[side] is None or row[side] > 0 for side in ("ours_ms", "other_ms")), row
     assert "medians of 1" in capsys.readouterr().out
 
 
@@ -63,8 +67,8 @@ def test_ratio_points_the_right_way() -> None:
     def slow() -> None:
         time.sleep(0.05)
 
-    assert compare("", "", quick, slow, Goal(1.0), repeats=1).value < 1
-    assert compare("", "", quick, slow, Goal(1.0, at_least=True), repeats=1).value > 1
+    assert compare("", "", quick, slow, Goal(1.0), repeats=3).value < 1
+    assert compare("", "", quick, slow, Goal(1.0, at_least=True), repeats=3).value > 1
 
 
 def test_medians_ignore_one_bad_run() -> None:
