@@ -18,11 +18,12 @@ from rich.console import Console
 from safetensors.torch import load_file
 from torch import nn
 
-from synvolution.data.base import Prepared
+from synvolution.data.base import DataOptions, Prepared, prepare
+from synvolution.recipes import Recipe
 from synvolution.training.checkpoints import _seal, checkpoints_in, newest_sound
 from synvolution.training.inference import load_model, probabilities
 from synvolution.training.rows import Rows
-from synvolution.training.run import build_model, run
+from synvolution.training.run import build_model, initial_model, run
 from synvolution.training.trainer import ConverterTrainer, TrainingError
 from tests.models.test_saving import Malice
 from tests.training.conftest import small
@@ -255,3 +256,35 @@ def test_model_folder_with_a_pickle_is_refused(prepared: Prepared, tmp_path: Pat
     with pytest.raises(OSError, match="safetensors"):
         load_model(folder)
     assert not trap.exists()
+
+
+def test_training_starts_from_the_weights_of_another_model(tmp_path: Path, cache: Path) -> None:
+    recipe = small(max_steps=3)
+    data = prepare("listops-quick", options=recipe.data, cache=cache)
+    run(recipe, data, tmp_path / "first", console=Console(quiet=True))
+    again = replace(recipe, training=replace(recipe.training, start_from=str(tmp_path / "first")))
+    trained = load_file(tmp_path / "first" / "model.safetensors")
+    assert all(torch.equal(value, trained[name]) for name, value in initial(again, data).items())
+    fewer = replace(data, classes=[f"class {number}" for number in range(10)])
+    for name, value in initial(again, fewer).items():
+        assert torch.equal(value, trained[name]) != name.startswith("classifier.") or not value.any()
+    wider = replace(again, model=replace(again.model, hidden_size=16))
+    with pytest.raises(ValueError, match="give both models the same --model options"):
+        initial(wider, data)
+    with pytest.raises(ValueError, match="holds no model"):
+        initial(replace(again, training=replace(again.training, start_from=str(tmp_path))), data)
+
+
+def test_a_start_from_other_tokens_is_refused(tmp_path: Path, cache: Path) -> None:
+    recipe = small(max_steps=1)
+    data = prepare("listops-quick", options=recipe.data, cache=cache)
+    run(recipe, data, tmp_path / "first", console=Console(quiet=True))
+    (tmp_path / "mine.csv").write_text("text,label\n" + "".join(f"abc {k},{k % 2}\n" for k in range(40)))
+    mine = prepare(str(tmp_path / "mine.csv"), None, DataOptions(), cache=cache)
+    again = replace(recipe, training=replace(recipe.training, start_from=str(tmp_path / "first")))
+    with pytest.raises(ValueError, match="other tokens"):
+        initial(again, mine)
+
+
+def initial(recipe: Recipe, data: Prepared) -> dict[str, torch.Tensor]:
+    return initial_model(recipe, data, Console(quiet=True)).state_dict()

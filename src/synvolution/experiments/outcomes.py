@@ -93,7 +93,8 @@ def read_outcomes(folder: Path) -> list[Outcome]:
     Example:
         >>> from tempfile import mkdtemp
         >>> folder = Path(mkdtemp())
-        >>> kept = write_outcome(folder, Outcome(table="lra", task="text", row="fnet", seed=0, budget="cpu", command=""))
+        >>> outcome = Outcome(table="lra", task="text", row="fnet", seed=0, budget="cpu", command="")
+        >>> path = write_outcome(folder, outcome)
         >>> [outcome.row for outcome in read_outcomes(folder)]
         ['fnet']
     """

@@ -35,6 +35,7 @@ from synvolution.training.curves import draw_curves
 from synvolution.training.memory import keep_memory
 from synvolution.training.metrics import Scores, score
 from synvolution.training.rows import Rows
+from synvolution.training.start import start_from
 from synvolution.training.trainer import ConverterTrainer, TrainingError
 
 RECIPE = "recipe.json"
@@ -65,7 +66,7 @@ def run(
     _check_classes(prepared)
     keep_memory()
     set_seed(recipe.training.seed)
-    model = build_model(recipe, prepared)  # before the folder is made: what cannot be built leaves nothing behind
+    model = initial_model(recipe, prepared, console)  # before the folder is made: what fails here leaves nothing behind
     checkpoint = claim(out, recipe, prepared, resume, console)
     trainer = build_trainer(recipe, prepared, model, out, console)
     main = trainer.is_world_process_zero()
@@ -85,6 +86,8 @@ def run(
         results = write_results(out, recipe, prepared, trainer, scores, best, time.time() - started, origin)
         draw_curves(trainer.state.log_history, out / "curves.png")
     trainer.accelerator.wait_for_everyone()
+    if trainer.args.world_size > 1:
+        trainer.accelerator.end_training()  # a process that exits with its connections open may be aborted by them
     return results
 
 
@@ -103,7 +106,7 @@ def validate(recipe: Recipe, prepared: Prepared, scratch: Path, callback: Traine
     _check_classes(prepared)
     keep_memory()
     set_seed(recipe.training.seed)
-    model = build_model(recipe, prepared)
+    model = initial_model(recipe, prepared, Console(quiet=True))
     trainer = build_trainer(recipe, prepared, model, scratch, Console(quiet=True), keep=False)
     trainer.add_callback(callback)
     trainer.train()
@@ -139,6 +142,19 @@ def claim(out: Path, recipe: Recipe, prepared: Prepared, resume: bool, console: 
         console.print(f"left aside: {line}", style="yellow", highlight=False)
     console.print(f"resuming from {checkpoint}" if checkpoint else "no checkpoint yet: starting anew", highlight=False)
     return checkpoint
+
+
+def initial_model(recipe: Recipe, prepared: Prepared, console: Console) -> Classifier:
+    """The model of a recipe as its training starts: new, or with the weights of another one."""
+    model = build_model(recipe, prepared)
+    if recipe.training.start_from is None:
+        return model
+    folder = Path(recipe.training.start_from)
+    head = start_from(model, prepared, folder)
+    console.print(
+        f"starting from {folder}" + ("" if head else ", with a new head: its classes are others"), style="dim"
+    )
+    return model
 
 
 def build_model(recipe: Recipe, prepared: Prepared) -> Classifier:
