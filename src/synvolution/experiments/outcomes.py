@@ -30,7 +30,7 @@ class Outcome:
         results: content of the run's ``results.json``; None if it failed.
         history: the learning curve: dicts with step and epoch, and of loss, accuracy, validation_loss,
             validation_accuracy what was measured there.
-        cpu_seconds: processor time of the run, over all threads.
+        cpu_seconds: processor time of the run, over all threads, tests included; None if it was interrupted.
         error: why it failed.
     """
 

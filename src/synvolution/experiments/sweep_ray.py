@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
-from typing import Any
 
 from sqlalchemy.engine import make_url
 
+from synvolution.experiments.ray_cluster import connect, last_line
 from synvolution.experiments.sweep_study import heartbeats_allowed
 from synvolution.experiments.sweep_worker import Plan, work
 
@@ -20,12 +19,7 @@ def start(plan: Plan, workers: int, address: str | None) -> Callable[[], bool]:
         workers: how many tasks.
         address: of a cluster; None for the one RAY_ADDRESS names, else one on this machine.
     """
-    ray = _ray()
-    try:
-        dashboard = False if address is None else None
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=dashboard)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise ValueError(f"--ray-address {address}: no cluster answers ({_line(error)})") from error
+    ray = connect(address)
     machines = [node for node in ray.nodes() if node["Alive"]]
     if len(machines) > 1 and make_url(plan.place.url).get_backend_name() == "sqlite":
         raise ValueError(f"{len(machines)} machines cannot share {plan.place.shown}: give --storage URL of a database")
@@ -40,24 +34,12 @@ def start(plan: Plan, workers: int, address: str | None) -> Callable[[], bool]:
         try:
             ray.get(done)
         except ray.exceptions.RayError as error:
-            raise ValueError(f"a worker on Ray failed: {_line(error)}") from error
+            raise ValueError(f"a worker on Ray failed: {last_line(error)}") from error
         if not left:
             ray.shutdown()
         return not left
 
     return ended
-
-
-def _ray() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise ValueError("--engine ray needs Ray: pip install 'synvolution[ray]'") from error
-    return ray
-
-
-def _line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[-1]
 
 
 def _work(plan: Plan) -> None:
