@@ -118,6 +118,8 @@ def test_links_and_pictures_resolve(built: dict[Path, Page]) -> None:
 def test_no_page_asks_the_network(site: Path, built: dict[Path, Page]) -> None:
     asked = {place for page in built.values() for place in page.loaded if re.match(r"(?:\w+:)?//", place)}
     assert not asked
+    for path in built:  # what the theme's script fetches for pages that have such elements
+        assert not re.search(r'class="[^"]*(?:mermaid|glightbox|pyodide)', path.read_text(encoding="utf-8")), path.name
     for sheet in site.rglob("*.css"):
         assert not re.search(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", sheet.read_text(encoding="utf-8")), sheet.name
 
