@@ -7,13 +7,13 @@ number stands only beside the published task; small relatives and stand-ins have
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from synvolution.experiments.outcomes import Outcome
 from synvolution.experiments.overview_tables import attention_table, kernel_table
 from synvolution.experiments.published import PublishedRow, PublishedTable, published
-from synvolution.experiments.results_folder import Results, by_row_and_column, column_of, read_results
+from synvolution.experiments.results_folder import Results, by_row_and_column, read_results
 from synvolution.experiments.run_table import hardware, run_table, why_failed
 from synvolution.experiments.tables import Cell, Column, Row, Table
 from synvolution.training.checkpoints import write_whole
@@ -93,8 +93,9 @@ def accuracy_table(name: str, budget: str, outcomes: Sequence[Outcome]) -> Table
         >>> table.name, table.rows[-1].cells[1].published, table.rows[-1].cells[1].value
         ('dna-cpu', '84.59', '–')
     """
-    printed, cells = published().accuracy[name], by_row_and_column(outcomes)
-    notes, own_columns = Footnotes(), sorted({column_of(run) for run in outcomes} - printed.tasks.keys())
+    cells = by_row_and_column(outcomes)
+    printed, notes = _printed(name, cells.keys()), Footnotes()
+    own_columns = sorted({column for _, column in cells} - printed.tasks.keys())
     columns = [Column("Model", "text"), *(Column(label, "compared") for label in printed.tasks.values())]
     columns += [Column("Avg.", "compared")] if printed.averaged else []
     columns += [Column(label) for label in own_columns]
@@ -108,9 +109,18 @@ def accuracy_table(name: str, budget: str, outcomes: Sequence[Outcome]) -> Table
         row += [_average(entry, printed, cells, notes)] if printed.averaged else []
         row += [_cell(cells.get((entry.row, task), []), notes) for task in own_columns]
         rows.append(Row(tuple(row), section))
-    title = f"{printed.title}: published and ours, budget {budget}"
-    note = _note(budget, outcomes, own_columns)
+    title = f"{printed.title}: {'published and ours' if printed.tasks else 'relatives of its tasks'}, budget {budget}"
+    note = _note(budget, outcomes, own_columns, bool(printed.tasks))
     return Table(f"{name}-{budget}", title, tuple(columns), tuple(rows), note, tuple(notes.texts))
+
+
+def _printed(name: str, found: Collection[tuple[str, str]]) -> PublishedTable:
+    """The paper's table; without its tasks, and with the rows that were run, if none of its tasks was run."""
+    printed, rows = published().accuracy[name], {row for row, _ in found}
+    if not found or any(column in printed.tasks for _, column in found):
+        return printed
+    kept = tuple(PublishedRow(entry.row, entry.name, {}) for entry in printed.rows if entry.row in rows)
+    return PublishedTable(printed.label, printed.title, {}, kept)
 
 
 def _entries(printed: PublishedTable, found: set[str]) -> list[tuple[str, PublishedRow]]:
@@ -160,15 +170,15 @@ def _average(
     return Cell(value, published=beside, published_marks=marks)
 
 
-def _note(budget: str, outcomes: Sequence[Outcome], own_columns: Sequence[str]) -> tuple[str, ...]:
+def _note(budget: str, outcomes: Sequence[Outcome], own_columns: Sequence[str], compared: bool) -> tuple[str, ...]:
     finished = [run.results for run in outcomes if run.results is not None]
     rules = _listed((run.get("selection") or {}).get("rule") for run in finished)
     commits = _listed(run.get("commit") or "an installed package" for run in finished)
     seeds = _listed(str(run.seed) for run in sorted(outcomes, key=lambda run: run.seed))
     paragraphs = [
-        f"Published and ours (budget {budget}) in each cell; with ours the 95 % interval of one run over its test "
-        "rows, or standard deviation and number of seeds. – not run; not published: nobody printed such a number; "
-        "failed: the footnote says why. An average of ours only where all tasks were run.",
+        f"{'In each cell the published number and ours' if compared else 'Ours'}, budget {budget}; with ours the 95 % "
+        "interval of one run over its test rows, or standard deviation and number of seeds. – not run; not published: "
+        "nobody printed such a number; failed: the footnote says why. Ours is averaged only where all tasks were run.",
     ]
     if own_columns:
         paragraphs.append(

@@ -253,4 +253,6 @@ def _html_cell(cell: Cell, table: str) -> str:
     text = f"{html.escape(plain(cell.value))}{detail}{marks}"
     if not cell.published:
         return text
-    return f'<span class="ours">{text}</span><span class="published">{html.escape(cell.published)}{beside}</span>'
+    number = cell.published.replace(".", "").isdigit()
+    label = f"{'published ' if number else ''}{html.escape(cell.published)}{beside}"
+    return f'<span class="ours">{text}</span><span class="published">{label}</span>'
