@@ -47,6 +47,7 @@ def commands() -> dict[str, Callable[..., None]]:
     from synvolution.data.commands import data
     from synvolution.experiments.bench import bench
     from synvolution.experiments.figures import figures
+    from synvolution.experiments.report import report
     from synvolution.training.commands import evaluate, predict
 
     return {
@@ -57,6 +58,7 @@ def commands() -> dict[str, Callable[..., None]]:
         "sweep": sweep,
         "bench": bench,
         "figures": figures,
+        "report": report,
         "info": info,
     }
 
