@@ -30,9 +30,6 @@ TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
 #: Elements that make a browser ask for something as it shows a page, and the attribute that says where.
 LOADED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "object": "data"}
 
-#: Commands that pages already describe and that may still be missing.
-ANNOUNCED = {"reproduce"}
-
 
 def named(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
@@ -201,7 +198,7 @@ def fault_of(words: list[str]) -> str | None:
     """What is wrong with a documented command, if anything."""
     known = cli.commands()
     if words[0] not in known:
-        return None if words[0] in ANNOUNCED else f"no command {words[0]!r}"
+        return f"no command {words[0]!r}"
     subject = [word for word in words[1:2] if not word.startswith("-")]
     with_subject = words[0] == "data" or (words[0] in cli.WITH_RECIPE and not any("." in word for word in subject))
     said = help_of(words[0], *(subject if with_subject else []))

@@ -48,6 +48,7 @@ def commands() -> dict[str, Callable[..., None]]:
     from synvolution.experiments.bench import bench
     from synvolution.experiments.figures import figures
     from synvolution.experiments.report import report
+    from synvolution.experiments.reproduce import reproduce
     from synvolution.training.commands import evaluate, predict
 
     return {
@@ -56,9 +57,10 @@ def commands() -> dict[str, Callable[..., None]]:
         "predict": predict,
         "data": data,
         "sweep": sweep,
+        "reproduce": reproduce,
+        "report": report,
         "bench": bench,
         "figures": figures,
-        "report": report,
         "info": info,
     }
 

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from synvolution.data.base import Prepared
 from synvolution.experiments.grid import Cell, origin_of, recipe_of
-from synvolution.experiments.outcomes import Outcome, outcome_path, write_outcome
+from synvolution.experiments.outcomes import Outcome, outcome_path, read_outcome, write_outcome
 from synvolution.experiments.pace import seconds_per_step
 from synvolution.recipes import Recipe
 from synvolution.training.callbacks import METRICS
@@ -54,13 +54,12 @@ def run_cell(cell: Cell, folder: Path, data: Path | None, minutes: float, consol
             recipe = with_steps(recipe, prepared, minutes, out)
         results = run(recipe, prepared, out, console=console, origin=_shown(origin, data), resume=not anew)
         spent = round(time.process_time() - begun, 1) if anew else None
-        outcome = Outcome(**head, results=results, history=history(out), cpu_seconds=spent)
+        outcome = Outcome(**head, results=_portable(results, origin, data), history=history(out), cpu_seconds=spent)
     except NotHere:
         raise
     except (ValueError, TrainingError, MemoryError, RuntimeError) as error:
         outcome = Outcome(**head, error=str(error) or type(error).__name__)
-    write_outcome(folder, outcome)
-    return outcome
+    return read_outcome(write_outcome(folder, outcome))
 
 
 def outcome_head(cell: Cell, minutes: float) -> dict[str, Any]:
@@ -87,6 +86,14 @@ def _shown(origin: str | None, data: Path | None) -> str | None:
     if origin is None or data is None or not Path(origin).is_relative_to(data):
         return None if origin is None else Path(origin).name
     return Path(origin).relative_to(data).as_posix()
+
+
+def _portable(results: dict[str, Any], origin: str | None, data: Path | None) -> dict[str, Any]:
+    """The results without paths of this machine."""
+    if origin is None:
+        return results
+    source = str(results["data"].get("source", "")).replace(origin, str(_shown(origin, data)))
+    return {**results, "data": {**results["data"], "source": source}}
 
 
 def with_steps(recipe: Recipe, prepared: Prepared, minutes: float, out: Path) -> Recipe:

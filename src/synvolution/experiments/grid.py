@@ -52,7 +52,7 @@ _LRA = {
 _LRA_QUICK = {
     "listops-quick": GridTask("listops-quick", options=DataOptions(samples=3000)),
     "text-made": GridTask("text", own=True),
-    "retrieval-made": GridTask("retrieval", own=True),
+    "retrieval-made": GridTask("retrieval", own=True, options=DataOptions(pair_column="text2")),
     "image-made": GridTask("image", own=True, options=DataOptions(pixels="value")),
     "pathfinder-small": GridTask("pathfinder", options=DataOptions(samples=600, difficulty="easy", image_size=32)),
 }
