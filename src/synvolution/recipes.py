@@ -82,8 +82,8 @@ def _training(batch_size: int, rate: float, decay: float, epochs: float, patienc
     )
 
 
-#: Our model for ListOps: twice the paper's width, heads of different reach, the ends pooled; no dropout, since there are
-#: more samples than so few parameters can learn by heart.
+#: Our model for ListOps: twice the paper's width, heads of different reach, the ends pooled; no dropout, since there
+#: are more samples than so few parameters can learn by heart.
 _LISTOPS_MODEL = ModelOptions(
     hidden_size=64,
     intermediate_size=128,
