@@ -88,7 +88,7 @@ def kernel_table() -> Table:
         )
         rows.append(Row(cells))
     columns = [Column(label, "text") for label in ("Kernel", "Damping factor", "Hyperparameters", "Remarks", "Here")]
-    columns += [Column("Overshoot"), Column("Reaches 0.9 at x =")]
+    columns += [Column("Overshoot"), Column("0.9 reached at")]
     note = (
         "Formulas and remarks are the paper's; overshoot and rise are measured on the interpolant of sign(x) with "
         f"degree K = {ORDER}, with the hyperparameters in the column before them.",
