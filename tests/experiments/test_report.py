@@ -112,7 +112,7 @@ def test_a_page_of_costs_alone(tmp_path: Path) -> None:
     write_costs(tmp_path, ["kernelution", "<b>"])
     report(tmp_path, tmp_path / "new/page.html")
     text = (tmp_path / "new/page.html").read_text(encoding="utf-8")
-    assert "0 runs" in text
+    assert "No runs yet" in text
     assert "<b>" not in text
     assert not Reader(text).open
     assert (tmp_path / "new/tables/attention.tex").exists()

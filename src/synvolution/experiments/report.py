@@ -81,6 +81,8 @@ def page_of(results: Results) -> str:
 
 def _summary(results: Results) -> str:
     runs = results.outcomes
+    if not runs:
+        return "<p>No runs yet: costs of mixers alone.</p>\n"
     failed = sum(run.results is None for run in runs)
     minutes = sum(run.cpu_seconds or 0.0 for run in runs) / 60
     finished = [run.results for run in runs if run.results is not None]

@@ -170,7 +170,7 @@ def draw_costs(found: Sequence[Measurement], looks: Looks, part: Literal["time",
     if not lines:
         return None
     figure, axes = _chart({"time": "time of a step, ms", "memory": "peak memory of a step, MiB"}[part])
-    for row, line in lines.items():
+    for row, line in sorted(lines.items(), key=lambda item: looks[item[0]].width):
         look = looks[row]
         axes.plot(
             *zip(*line, strict=True),
