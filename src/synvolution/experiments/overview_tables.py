@@ -62,7 +62,7 @@ def _note(complexity: Complexity | None) -> tuple[str, ...]:
         f"{', '.join(f'{n:,}' for n in lengths) or 'none'}; D = {complexity.settings.get('dim', '?')}, batch "
         f"{complexity.settings.get('batch', '?')}, on {machine.get('processor', '?')}, {machine.get('threads', '?')} "
         "threads. What ran out of memory or time is left out of the fit. What does not depend on the mixer hides a "
-        "part of its growth at short lengths; vanilla is torch's fused attention, which does not keep the N × N matrix.",
+        "part of its growth at short lengths; vanilla is torch's fused attention, which keeps no N × N matrix.",
     )
 
 
