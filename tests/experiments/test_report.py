@@ -145,6 +145,13 @@ def test_command_and_its_refusals(
     assert "is a folder: give a file" in capsys.readouterr().err
 
 
+def test_curves_over_epochs_where_a_finished_run_has_no_time() -> None:
+    known, failed = run_of("text", "fnet", 0.5), run_of("text", "luna", None, cpu_seconds=None)
+    resumed = run_of("text", "kernelution", 0.5, cpu_seconds=None)
+    assert "over processor time</figcaption>" in page_of(Results((known, failed)))
+    assert "over epochs</figcaption>" in page_of(Results((known, resumed)))
+
+
 # the charts
 
 

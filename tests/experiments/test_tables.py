@@ -157,6 +157,8 @@ def test_a_part_of_a_task_is_not_the_task(recipe: dict[str, Any], column: str) -
     assert cell(table, "FNet", "Text").value == "–"
     assert cell(table, "FNet", column) == Cell("70.00", "67.95–71.97")
     assert cell(table, "Luna-256", "Text").value == "70.00"
+    relative = replace(run, task="listops-quick", results=results_of(0.7, recipe=recipe))  # has its own name already
+    assert [column.label for column in accuracy_table("lra", "cpu", [relative]).columns] == ["Model", "listops-quick"]
 
 
 def test_budgets_are_never_mixed(tables: dict[str, Table]) -> None:

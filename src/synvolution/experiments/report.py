@@ -125,7 +125,7 @@ def _drawings(name: str, task: str, runs: Sequence[Outcome], looks: Looks) -> li
     # nothing for a task that is not published
     printed = {row.row: row.values[task] for row in published().accuracy[name].rows if task in row.values}
     steps: Drawing = ("Validation accuracy over steps", lambda: draw_curves(runs, looks, "step"))
-    if all(run.cpu_seconds is not None for run in runs):
+    if all(run.cpu_seconds is not None for run in runs if run.results is not None):
         curves = [steps, ("Validation accuracy over processor time", lambda: draw_curves(runs, looks, "minutes"))]
     else:
         curves = [steps, ("Validation accuracy over epochs", lambda: draw_curves(runs, looks, "epoch"))]
