@@ -84,7 +84,7 @@ def small(folder: Path) -> Path:
     runs += [run_of("listops", "fnet", None), run_of("listops-quick", "kernelution", 0.61)]
     runs += [run_of("listops-quick", "kernelution", 0.44, budget="quick", seed=7)]
     runs += [run_of("listops", row, 0.3 + k / 10, table="ablations") for k, row in enumerate(("kernelution", "nope"))]
-    runs += [run_of(HOSTILE[k], HOSTILE[k - 1], 0.5, command=HOSTILE[k]) for k in range(len(HOSTILE))]
+    runs += [run_of(" ".join(HOSTILE), name, 0.5, command=name) for name in HOSTILE]
     runs += [run_of("text", HOSTILE[0], None, error=" ".join(HOSTILE))]
     for run in runs:
         write_outcome(folder, run)

@@ -62,7 +62,7 @@ def _note(complexity: Complexity | None) -> tuple[str, ...]:
         f"{', '.join(f'{n:,}' for n in lengths) or 'none'}; D = {complexity.settings.get('dim', '?')}, batch "
         f"{complexity.settings.get('batch', '?')}, on {machine.get('processor', '?')}, {machine.get('threads', '?')} "
         "threads. What ran out of memory or time is left out of the fit. What does not depend on the mixer hides a "
-        "part of its growth at short lengths.",
+        "part of its growth at short lengths; vanilla is torch's fused attention, which keeps no N × N matrix.",
     )
 
 
@@ -88,7 +88,7 @@ def kernel_table() -> Table:
         )
         rows.append(Row(cells))
     columns = [Column(label, "text") for label in ("Kernel", "Damping factor", "Hyperparameters", "Remarks", "Here")]
-    columns += [Column("Overshoot"), Column("Reaches 0.9 at x =")]
+    columns += [Column("Overshoot"), Column("0.9 reached at")]
     note = (
         "Formulas and remarks are the paper's; overshoot and rise are measured on the interpolant of sign(x) with "
         f"degree K = {ORDER}, with the hyperparameters in the column before them.",

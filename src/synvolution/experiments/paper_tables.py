@@ -24,7 +24,7 @@ NOT_RUN, NOT_PUBLISHED, FAILED = "–", "not published", "failed"
 #: Rows that are ours alone, in order; others follow by name.
 OWN = {
     "kernelution": "Converter",
-    "synvolution": "Converter with Synvolution",
+    "synvolution": "Converter, Synvolution",
     "plus": "Converter plus",
     "none": "no mixer (control)",
     "gru": "GRU alone (control)",

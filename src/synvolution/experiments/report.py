@@ -81,6 +81,8 @@ def page_of(results: Results) -> str:
 
 def _summary(results: Results) -> str:
     runs = results.outcomes
+    if not runs:
+        return "<p>No runs yet: costs of mixers alone.</p>\n"
     failed = sum(run.results is None for run in runs)
     minutes = sum(run.cpu_seconds or 0.0 for run in runs) / 60
     finished = [run.results for run in runs if run.results is not None]
@@ -106,14 +108,14 @@ def _budget(results: Results, budget: str, looks: Looks) -> str:
 def _charts_of(name: str, budget: str, runs: Sequence[Outcome], looks: Looks) -> str:
     """The charts of every task of a table."""
     tasks, found = published().accuracy[name].tasks, {column_of(run) for run in runs}
-    text = ""
+    text, narrow = "", " three" if name == "ablations" else ""
     for place, task in enumerate([*(task for task in tasks if task in found), *sorted(found - tasks.keys())]):
         own = [run for run in runs if column_of(run) == task]
         label = f"{tasks.get(task, f'{task} (no published numbers)')}, budget {budget}"
         drawings = enumerate(_drawings(name, task, own, looks))
         charts = "".join(_chart(f"{name}-{budget}-{place}-{n}", label, *drawing) for n, drawing in drawings)
         if charts:
-            text += f'<h4>{html.escape(plain(label))}</h4>\n<div class="charts">\n{charts}</div>\n'
+            text += f'<h4>{html.escape(plain(label))}</h4>\n<div class="charts{narrow}">\n{charts}</div>\n'
             text += legend((run.row for run in own), looks)
     return text
 
@@ -123,9 +125,8 @@ def _drawings(name: str, task: str, runs: Sequence[Outcome], looks: Looks) -> li
     # nothing for a task that is not published
     printed = {row.row: row.values[task] for row in published().accuracy[name].rows if task in row.values}
     steps: Drawing = ("Validation accuracy over steps", lambda: draw_curves(runs, looks, "step"))
-    if all(run.cpu_seconds is not None for run in runs):
-        time = "Validation accuracy over processor time, shared out evenly over the steps"
-        curves = [steps, (time, lambda: draw_curves(runs, looks, "minutes"))]
+    if all(run.cpu_seconds is not None for run in runs if run.results is not None):
+        curves = [steps, ("Validation accuracy over processor time", lambda: draw_curves(runs, looks, "minutes"))]
     else:
         curves = [steps, ("Validation accuracy over epochs", lambda: draw_curves(runs, looks, "epoch"))]
     if name == "ablations":

@@ -16,7 +16,7 @@ from synvolution.experiments.outcomes import Outcome
 from synvolution.experiments.report_looks import Look
 from synvolution.experiments.report_svg import FOREGROUND
 
-SIZE = (5.6, 3.4)
+SIZE = (4.6, 3.0)
 PUBLISHED = "#808080"
 BARS = "#0072B2"
 Looks = dict[str, Look]
@@ -57,7 +57,7 @@ def draw_curves(runs: Sequence[Outcome], looks: Looks, over: Literal["step", "ep
             markersize=3,
             markevery=max(1, len(curve) // 6),
         )
-    axes.set_xlabel({"step": "steps", "epoch": "epochs", "minutes": "CPU minutes"}[over])
+    axes.set_xlabel({"step": "steps", "epoch": "epochs", "minutes": "CPU minutes, shared evenly over the steps"}[over])
     axes.xaxis.set_major_formatter(FuncFormatter(short))
     return figure
 
@@ -170,7 +170,7 @@ def draw_costs(found: Sequence[Measurement], looks: Looks, part: Literal["time",
     if not lines:
         return None
     figure, axes = _chart({"time": "time of a step, ms", "memory": "peak memory of a step, MiB"}[part])
-    for row, line in lines.items():
+    for row, line in sorted(lines.items(), key=lambda item: looks[item[0]].width):
         look = looks[row]
         axes.plot(
             *zip(*line, strict=True),
@@ -182,6 +182,8 @@ def draw_costs(found: Sequence[Measurement], looks: Looks, part: Literal["time",
         )
     _guides(axes, [point for line in lines.values() for point in line])
     _logarithmic(axes, "positions N")
+    lengths = sorted({n for line in lines.values() for n, _ in line})
+    axes.set_xticks(lengths, [f"{n:,}" for n in lengths])
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(FuncFormatter(short))
     axes.yaxis.set_minor_formatter(NullFormatter())

@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 
 #: Stands for the page's text colour until the SVG is put into it; nearly black, and used for nothing else.
 FOREGROUND = "#010203"
-_DARK = {FOREGROUND, "#000000"}
+#: What the page's style sheet decides instead: what would be black, dark grey and light grey on white.
+_PAGE = {FOREGROUND: "currentColor", "#000000": "currentColor", "#595959": "var(--soft)", "#cccccc": "var(--faint)"}
 _OURS = ("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color")
 
 #: Settings of every chart. The reader's own matplotlib settings have no effect.
@@ -22,7 +23,7 @@ STYLE: dict[str, Any] = {
     **dict.fromkeys(_OURS, FOREGROUND),
     "svg.fonttype": "none",
     "svg.hashsalt": "synvolution",
-    "font.size": 9.0,
+    "font.size": 8.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -74,7 +75,7 @@ def inline_svg(draw: Callable[[], Figure | None], name: str, title: str, mathema
 
 
 def _clean(root: ElementTree.Element, name: str) -> None:
-    """Leave namespaces, sizes, metadata and style sheets out; make ids the chart's own; dark is the page's colour."""
+    """Leave namespaces, sizes, metadata and style sheets out; make ids the chart's own; greys are the page's."""
     for parent in list(root.iter()):
         for child in list(parent):
             if _local(child.tag) in ("metadata", "style"):
@@ -96,6 +97,6 @@ def _renamed(key: str, value: str, name: str) -> str:
     if key == "href" and value.startswith("#"):
         return f"#{name}-{value[1:]}"
     value = re.sub(r"url\(#([\w-]+)\)", rf"url(#{name}-\1)", value)
-    for dark in _DARK:
-        value = value.replace(dark, "currentColor")
+    for colour, own in _PAGE.items():
+        value = value.replace(colour, own)
     return value

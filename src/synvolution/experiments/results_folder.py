@@ -124,14 +124,14 @@ def _is_number(value: Any) -> bool:
 
 
 def column_of(outcome: Outcome) -> str:
-    """The task of a run, and what makes it another one than the published: a part of the data, or other data.
+    """The task of a run, and what makes it another one than the published of that name: a part of the data, other data.
 
     Example:
         >>> part = {"recipe": {"task": "text", "data": {"samples": 5000, "max_length": 4096}}}
         >>> column_of(Outcome(table="lra", task="text", row="fnet", seed=0, budget="cpu", command="", results=part))
         'text (samples 5000)'
     """
-    if outcome.task not in TASKS or outcome.results is None:
+    if outcome.results is None or outcome.task not in published().accuracy[outcome.table].tasks:
         return outcome.task
     recipe = outcome.results.get("recipe") or {}
     used = recipe.get("task", outcome.task)
