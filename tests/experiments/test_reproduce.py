@@ -184,6 +184,12 @@ def test_the_command_goes_on_where_it_was(
     assert "holds results of --budget quick, not of --budget cpu --minutes 20" in capsys.readouterr().err
 
 
+def test_the_gibbs_figure_comes_with_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert command(monkeypatch, "gibbs", "--out", tmp_path / "results") == 0
+    names = {path.name for path in (tmp_path / "results").rglob("*.*")}
+    assert {"gibbs.png", "gibbs.svg", "kernels.md", "kernels.tex", "kernels.csv", "report.html"} <= names
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -13,7 +13,8 @@ from typing import Any
 
 from synvolution.training.checkpoints import write_whole
 
-RUNS = "runs"
+#: Names in a folder of results.
+RUNS, SETTINGS, COMPLEXITY = "runs", "settings.json", "complexity.json"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,12 +16,11 @@ from synvolution.experiments.cell_process import run_apart
 from synvolution.experiments.figure_gibbs import draw_gibbs
 from synvolution.experiments.grid import TABLES, Budget, Cell, cells
 from synvolution.experiments.mixer_step import Settings
-from synvolution.experiments.outcomes import Outcome, outcome_path, read_outcome
+from synvolution.experiments.outcomes import COMPLEXITY, SETTINGS, Outcome, outcome_path, read_outcome
 from synvolution.experiments.report import report
 from synvolution.training.callbacks import console as make_console
 from synvolution.training.checkpoints import write_whole
 
-SETTINGS, COMPLEXITY = "settings.json", "complexity.json"
 #: What the complexity of the mixers is measured on, in a tour of minutes.
 QUICK_MIXERS, QUICK_LENGTHS = ("kernelution", "none", "vanilla", "fnet"), (256, 1024, 4096)
 

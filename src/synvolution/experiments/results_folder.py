@@ -13,10 +13,9 @@ from typing import Any
 from synvolution.data.base import TASKS
 from synvolution.data.options import DataOptions
 from synvolution.experiments.mixer_step import Measurement
-from synvolution.experiments.outcomes import RUNS, Outcome, read_outcome
+from synvolution.experiments.outcomes import COMPLEXITY, RUNS, SETTINGS, Outcome, read_outcome
 from synvolution.experiments.published import published
 
-COMPLEXITY = "complexity.json"
 #: Budgets in order; others come after them.
 BUDGETS = ("quick", "cpu", "full")
 #: Options of the data that make another task of it.
@@ -70,7 +69,7 @@ def read_results(folder: Path) -> Results:
             raise ValueError(f"{path} holds the same run as {outcomes[key][0]}: move one away")
         outcomes[key] = path, outcome
     complexity = _complexity(folder / COMPLEXITY)
-    if not outcomes and complexity is None:
+    if not outcomes and complexity is None and not (folder / SETTINGS).exists():
         raise ValueError(f"{folder} holds no results: neither {RUNS}/**/*.json nor {COMPLEXITY}")
     return Results(tuple(outcome for _, outcome in outcomes.values()), complexity)
 
