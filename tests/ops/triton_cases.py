@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 import torch
@@ -67,7 +68,7 @@ def assert_all_near(found: list[Tensor], wanted: list[Tensor], tolerance: float 
 
 
 SIZES = [
-    *((1, n, 3, 1) for n in (1, 2, CHUNK, CHUNK + 1, CHUNK + 2, 2 * CHUNK + 2)),
+    *((1, n, 3, 1) for n in (1, 2, CHUNK, CHUNK + 1, 2 * CHUNK + 2)),
     (2, 3, 1, 1),
     (1, CHUNK + 2, 33, 1),
     (1, 3, 65, 1),
@@ -95,7 +96,7 @@ def test_many_chunks_walk_in_steps() -> None:
 
 
 def test_default_chunk() -> None:
-    sizes = {n: _triton.cut(*operands(1, n, 2)[::3]).rows for n in (1, 2, 9, 10, 65, 66, 1000)}
+    sizes = {n: _triton.cut(torch.zeros(1, n, 2, 2), torch.zeros(1, 1, n)).rows for n in (1, 2, 9, 10, 65, 66, 1000)}
     assert sizes == {1: 8, 2: 8, 9: 8, 10: 16, 65: 64, 66: 64, 1000: 64}
     inputs = operands(1, 9, 2)
     assert_all_near(both(inputs, None), expected(inputs))
@@ -116,14 +117,17 @@ def test_half_precision(dtype: torch.dtype, bound: float) -> None:
 
 
 def test_public_operator_with_masks() -> None:
-    """Through the custom operator: right and left padding and a hole; padding may hold anything and gets no gradient."""
+    """Through the custom operator: right and left padding and a hole; padding may hold anything."""
     v, lower, upper, phase = operands(3, 7, 2)
     lower, upper, phase = lower[:, 0, 0], upper[:, 0, 0], phase[:, 0]
     mask = torch.tensor([[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 1], [1, 1, 0, 1, 1, 0, 1]]).bool()
     v[~mask] = 1e30
 
+    def masked(backend: str, v: Tensor, lower: Tensor, upper: Tensor, phase: Tensor) -> Tensor:
+        return sv.synvolve(v, lower, upper, phase, mask, backend=backend)[mask]
+
     def run(backend: str) -> tuple[Tensor, ...]:
-        return gradients(lambda *a: sv.synvolve(*a, mask, backend=backend)[mask], [v, lower, upper, phase])
+        return gradients(partial(masked, backend), [v, lower, upper, phase])
 
     for k, (found, wanted) in enumerate(zip(run("triton"), run("loop"), strict=True)):
         assert_near(found, wanted, what=NAMES[k])

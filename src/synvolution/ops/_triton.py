@@ -1,8 +1,8 @@
 """synvolve on CUDA and ROCm devices: Triton kernels where they fit, the portable scan elsewhere.
 
-The kernels take one order without permutation in float32, float16 or bfloat16 (computed in float32). Anything else (single
-chains, more orders, float64, devices older than compute capability 7.0) is the scan. Triton is imported with the first call;
-torch's CUDA builds bring it. With ``TRITON_INTERPRET=1`` set before that, it runs on CPU tensors, slowly: for tests.
+The kernels take one order without permutation in float32, float16 or bfloat16 (computed in float32). Anything else
+(single chains, more orders, float64, devices older than compute capability 7.0) is the scan. Triton is imported with
+the first call; torch's CUDA builds bring it. With ``TRITON_INTERPRET=1`` set, it runs on CPU tensors, slowly: for tests.
 
 Letters: B batch, N positions, H heads, D features, S = B·H, K chunks.
 """
@@ -22,16 +22,16 @@ INSTALLED = importlib.util.find_spec("triton") is not None
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 DEVICES = ("cuda", "cpu") if INTERPRETED else ("cuda",)
 
-#: Rotations of a chunk. Longer chunks mean fewer carries between them, which cost 16/ROWS of the signal's traffic and walk
-#: from chunk to chunk one after the other; shorter ones mean more programs. 64 rows give the long documents (4 sequences of
-#: 16,384, width 128) 4,096 warps, about what a large device holds at a time.
+#: Rotations of a chunk. Longer chunks mean fewer carries between them, which cost 16/ROWS of a pass over the signal and
+#: walk from chunk to chunk one after the other; shorter ones mean more programs. 64 rows give the long documents (4
+#: sequences of 16,384, width 128) 2,048 warps, about 20 for each of the 108 multiprocessors of an A100.
 ROWS = 64
 #: Chunks whose carries are loaded at once in the walk from chunk to chunk.
 STEPS = 8
 #: Lanes of the kernel that finds what carries do to carries and slots: four for each chunk.
 RESPONSE_LANES = 32
-#: Features of a program: a warp's worth, so that sums over features need no more than shuffles. Two per thread halve these
-#: and the loads of coefficients, but leave half of the threads idle for narrow heads.
+#: Features of a program: a warp's worth, so that sums over features need no more than shuffles. Two per thread halve
+#: these and the loads of coefficients, but leave half of the threads idle for narrow heads.
 BLOCKS = (32, 64)
 #: Rows loaded ahead of the rotations that need them where this is not tuned (``_triton_kernels.tuned``).
 UNROLL = 4
@@ -40,7 +40,7 @@ HALVES = (torch.float16, torch.bfloat16)
 
 
 class Cut(NamedTuple):
-    """Sizes of a call: sequences times heads S, positions N, features of a head D, heads H, rows of a chunk, chunks K."""
+    """Sizes of a call: sequences times heads S, positions N, features of a head D, heads H, rows of a chunk, chunks."""
 
     sequences: int
     n: int
@@ -157,7 +157,7 @@ class Chunks:
         return carries, ends
 
 
-def synvolve(v: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, rows: int | None = None) -> Tensor:
+def synvolve(v: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, *, rows: int | None = None) -> Tensor:
     """v (B, N, 2, D), lower and upper (B, H, 1, N−1, 3), phase (B, H, N) → (B, N, 2, D)."""
     v, lower, upper, phase = (t.contiguous() for t in (v, lower, upper, phase))
     sizes, out = cut(v, phase, rows), torch.empty_like(v)
@@ -172,7 +172,7 @@ def synvolve(v: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, rows: int |
 
 
 def synvolve_backward(
-    grad: Tensor, out: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, rows: int | None = None
+    grad: Tensor, out: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, *, rows: int | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Gradients of v, lower, upper, phase from the output: the forward with φ negated, on output and gradient."""
     grad, out, lower, upper, phase = (t.contiguous() for t in (grad, out, lower, upper, phase))

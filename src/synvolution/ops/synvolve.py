@@ -14,7 +14,6 @@ from synvolution.ops._autograd import batch_first, call, register_second_order
 from synvolution.ops._checks import check_angles, check_beside, check_index, check_planar, check_real, check_shape
 from synvolution.ops.givens import lower_chain, upper_chain
 
-
 #: Types that values may have beside float32 angles.
 HALVES = (torch.float16, torch.bfloat16)
 
