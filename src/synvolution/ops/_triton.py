@@ -2,7 +2,7 @@
 
 The kernels take one order without permutation in float32, float16 or bfloat16 (computed in float32). Anything else
 (single chains, more orders, float64, devices older than compute capability 7.0) is the scan. Triton is imported with
-the first call; torch's CUDA builds bring it. With ``TRITON_INTERPRET=1`` set, it runs on CPU tensors, slowly: for tests.
+the first call; torch's CUDA builds bring it. With ``TRITON_INTERPRET=1`` set it runs on CPU tensors, slowly: for tests.
 
 Letters: B batch, N positions, H heads, D features, S = B·H, K chunks.
 """
