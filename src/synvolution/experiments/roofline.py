@@ -53,8 +53,8 @@ class Work:
 def forward(batch: int, n: int, d: int) -> Work:
     """The kernels prepare, respond, local, carry and fix_up on float32 values (B, N, 2, D), one head.
 
-    Signals: v read, slots written, read again, out written. Per row 28 bytes of angles, coefficients (40) written and read
-    twice, replies (32) written and read. A chunk has 4 carries of D complex numbers: written by local, by the four
+    Signals: v read, slots written, read again, out written. Per row 28 bytes of angles, coefficients (40) written and
+    read twice, replies (32) written and read. A chunk has 4 carries of D complex numbers: written by local, by the four
     walks read 4 + 6 times and written 4 times, read by fix_up. Per complex number 4 real rotations (12 flops), 5 phases
     (6) and 4 products that are added (8).
 
@@ -71,8 +71,8 @@ def forward(batch: int, n: int, d: int) -> Work:
 def backward(batch: int, n: int, d: int) -> Work:
     """The kernels of the backward: local and the walks for output and gradient, then both together with the sums.
 
-    Signals: local reads and writes one for output and gradient each, apply_backward reads two and writes two. Each tile of
-    features writes 12 sums per rotation and one per row, which are read once to be added up.
+    Signals: local reads and writes one for output and gradient each, apply_backward reads two and writes two. Each tile
+    of features writes 12 sums per rotation and one per row, which are read once to be added up.
 
     Example:
         >>> backward(1, 65, 32).bytes == 8 * 65 * 256 + 65 * (28 + 5 * 40 + 32 + 2 * 52) + 44 * 256
