@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 import torch
 
-from synvolution.ops import _backends, _cpu
+from synvolution.ops import _backends, _cpu, _triton
 
 
 def describe() -> dict[str, str]:
@@ -35,7 +35,8 @@ def describe() -> dict[str, str]:
 def _cuda_backend() -> str:
     """What computes the operator on a CUDA or ROCm device, if there is one."""
     name = _backends.automatic(torch.device("cuda"))
-    how = f"Triton {version('triton')}" if name == "triton" else "no Triton: slower"
+    found, oldest = _triton.triton_version(), ".".join(map(str, _triton.OLDEST))
+    how = f"Triton {found}" if name == "triton" else f"no Triton {oldest} or newer: slower"
     return f"{name} ({how})" + ("" if torch.cuda.is_available() else ", no such device here")
 
 

@@ -170,6 +170,7 @@ def takes_half(name: str, v: Tensor, lower: Tensor, phase: Tensor) -> bool:
 def check_backend(name: str) -> None:
     """Refuse a backend that does not exist."""
     if name == "triton" and not _triton.INSTALLED:
-        raise ValueError("backend 'triton' needs Triton: pip install triton (Linux; CUDA builds of torch bring it)")
+        found, oldest = _triton.triton_version() or "none", ".".join(map(str, _triton.OLDEST))
+        raise ValueError(f"backend 'triton' needs Triton {oldest} or newer, found {found}: pip install triton (Linux)")
     if name != "auto" and name not in BACKENDS:
         raise ValueError(f"unknown backend {name!r}: choose one of {', '.join(['auto', *BACKENDS])}")

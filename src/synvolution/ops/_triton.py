@@ -9,16 +9,49 @@ Letters: B batch, N positions, H heads, D features, S = B·H, K chunks.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import os
+import re
+from importlib import metadata
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-#: Whether Triton is there, and whether its interpreter will be used.
-INSTALLED = importlib.util.find_spec("triton") is not None
+#: Oldest Triton for which the kernels were seen to compile (torch 2.8 brings it); with an older one the scan is used.
+OLDEST = (3, 4)
+
+
+def triton_version() -> str | None:
+    """Version of the Triton that is installed, under whichever name torch's builds give it; None: there is none.
+
+    Example:
+        >>> triton_version() is None or "." in triton_version()
+        True
+    """
+    if importlib.util.find_spec("triton") is None:
+        return None
+    for name in ("triton", "pytorch-triton", "pytorch-triton-rocm"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            return metadata.version(name)
+    return None
+
+
+def recent_enough(version: str | None) -> bool:
+    """Whether the kernels can use that Triton.
+
+    Example:
+        >>> [recent_enough(version) for version in (None, "2.3.1", "3.4.0", "3.10.0+git")]
+        [False, False, True, True]
+    """
+    numbers = re.findall(r"\d+", version or "")[:2]
+    return len(numbers) == 2 and tuple(map(int, numbers)) >= OLDEST
+
+
+#: Whether such a Triton is there, and whether its interpreter will be used.
+INSTALLED = recent_enough(triton_version())
 INTERPRETED = os.environ.get("TRITON_INTERPRET", "0") == "1"
 DEVICES = ("cuda", "cpu") if INTERPRETED else ("cuda",)
 
