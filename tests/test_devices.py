@@ -59,9 +59,8 @@ def _other_device(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def model() -> Callable[[], Tensor]:
-    config = sv.ConverterConfig(
-        vocab_size=9, hidden_size=12, intermediate_size=16, num_labels=3, num_heads=2, reach="spread", pooling="ends"
-    )
+    sizes: dict[str, Any] = {"vocab_size": 9, "hidden_size": 12, "intermediate_size": 16, "num_labels": 3}
+    config = sv.ConverterConfig(**sizes, num_heads=2, reach="spread", pooling="ends")
     classifier = sv.ConverterForSequenceClassification(config).train()
     tokens, labels = torch.randint(1, 9, (3, 11)), torch.tensor([0, 2, 1])
     mask = (torch.arange(11) < torch.tensor([[11], [4], [7]])).long()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import asdict, replace
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from synvolution.data.listops_task import QUICK
 from synvolution.recipes import RECIPES
 
 BATCH, STEPS, TESTED = 32, 200, 4000
+SIZES: dict[str, Any] = {"vocab_size": 17, "num_labels": 10}
 
 
 def samples(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -33,7 +35,7 @@ def trained(dtype: torch.dtype | None) -> tuple[float, list[float]]:
     """Accuracy on fresh samples after STEPS steps of the recipe's model, and all losses; None: float32."""
     torch.manual_seed(0)
     options = replace(RECIPES["listops-quick"].model, hidden_size=32, intermediate_size=64)
-    config = sv.ConverterConfig(**asdict(options), vocab_size=17, num_labels=10)
+    config = sv.ConverterConfig(**asdict(options), **SIZES)
     model = sv.ConverterForSequenceClassification(config).train()
     tokens, mask, labels = samples(BATCH * STEPS, seed=1)
     optimizer = torch.optim.AdamW(model.parameters(), 0.003)
@@ -76,7 +78,7 @@ def test_half_precision_learns_as_well() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_gradients_are_finite(dtype: torch.dtype) -> None:
-    config = sv.ConverterConfig(vocab_size=17, hidden_size=12, intermediate_size=16, num_labels=10, num_heads=2)
+    config = sv.ConverterConfig(hidden_size=12, intermediate_size=16, num_heads=2, **SIZES)
     model = sv.ConverterForSequenceClassification(config).train()
     tokens, mask, labels = samples(4, seed=1)
     with autocast(dtype):

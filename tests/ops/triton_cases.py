@@ -68,7 +68,7 @@ def assert_all_near(found: list[Tensor], wanted: list[Tensor], tolerance: float 
 
 
 SIZES = [
-    *((1, n, 3, 1) for n in (1, 2, CHUNK, CHUNK + 1, 2 * CHUNK + 2)),
+    *((1, n, 3, 1) for n in (1, 2, CHUNK, CHUNK + 1, 2 * CHUNK + 1)),
     (2, 3, 1, 1),
     (1, CHUNK + 2, 33, 1),
     (1, 3, 65, 1),
@@ -85,7 +85,7 @@ def test_equals_the_loop(batch: int, n: int, d: int, heads: int) -> None:
 @pytest.mark.parametrize("gamma", [0.0, 3.1])
 def test_angle_regimes(gamma: float) -> None:
     """Near 0 neighbours barely mix, near π a carry goes through all chunks."""
-    inputs = operands(1, 3 * CHUNK, 2, gamma=gamma)
+    inputs = operands(1, 2 * CHUNK, 2, gamma=gamma)
     assert_all_near(both(inputs), expected(inputs))
 
 
@@ -107,7 +107,7 @@ def test_default_chunk() -> None:
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.bfloat16, 2**-6), (torch.float16, 2**-9)])
 def test_half_precision(dtype: torch.dtype, bound: float) -> None:
     """In and out in half precision, in between float32: within four roundings of the type, relative to the largest."""
-    v, *angles = operands(1, CHUNK + 3, 5)
+    v, *angles = operands(1, CHUNK + 1, 5)
     out = _triton.synvolve(v.to(dtype), *angles, rows=CHUNK)
     found = [out, *_triton.synvolve_backward(torch.ones_like(out), out, *angles, rows=CHUNK)]
     exact = LOOP.synvolve(v.to(dtype).double(), *(t.double() for t in angles), None)
