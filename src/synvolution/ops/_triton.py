@@ -66,7 +66,7 @@ RESPONSE_LANES = 32
 #: Features of a program: a warp's worth, so that sums over features need no more than shuffles. Two per thread halve
 #: these and the loads of coefficients, but leave half of the threads idle for narrow heads.
 BLOCKS = (32, 64)
-#: Rows loaded ahead of the rotations that need them where this is not tuned (``_triton_kernels.tuned``).
+#: Rows loaded ahead of the rotations that need them where this is not tuned (``_triton_sweeps.tuned``).
 UNROLL = 4
 
 HALVES = (torch.float16, torch.bfloat16)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from synvolution.ops._triton_kernels import (
+from synvolution.ops._triton_sweeps import (
     E0,
     E1,
     PHI,
