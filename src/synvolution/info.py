@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 import torch
 
-from synvolution.ops import _backends, _cpu
+from synvolution.ops import _backends, _cpu, _triton
 
 
 def describe() -> dict[str, str]:
@@ -15,13 +15,14 @@ def describe() -> dict[str, str]:
 
     Example:
         >>> list(describe())
-        ['synvolution', 'backend', 'instructions', 'threads', 'torch', 'python', 'processor', 'devices']
+        ['synvolution', 'backend', 'cuda backend', 'instructions', 'threads', 'torch', 'python', 'processor', 'devices']
     """
     backend = _backends.automatic(torch.device("cpu"))
     built = _cpu.kernels is not None
     return {
         "synvolution": version("synvolution"),
         "backend": f"{backend} (compiled kernels)" if built else f"{backend} (no compiled kernels: slower)",
+        "cuda backend": _cuda_backend(),
         "instructions": f"{_cpu.kernels.isa()} of {', '.join(_cpu.kernels.supported_isas())}" if built else "torch's",
         "threads": f"{torch.get_num_threads()}{'' if not built or _cpu.kernels.has_openmp() else ' (kernels: 1)'}",
         "torch": str(torch.__version__),
@@ -29,6 +30,14 @@ def describe() -> dict[str, str]:
         "processor": processor(),
         "devices": ", ".join(_devices()),
     }
+
+
+def _cuda_backend() -> str:
+    """What computes the operator on a CUDA or ROCm device, if there is one."""
+    name = _backends.automatic(torch.device("cuda"))
+    found, oldest = _triton.triton_version(), ".".join(map(str, _triton.OLDEST))
+    how = f"Triton {found}" if name == "triton" else f"no Triton {oldest} or newer: slower"
+    return f"{name} ({how})" + ("" if torch.cuda.is_available() else ", no such device here")
 
 
 def processor() -> str:

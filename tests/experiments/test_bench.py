@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 import torch
 
-from synvolution.experiments import bench_ops, peak_memory
+from synvolution.experiments import bench_ops, peak_memory, roofline
 from synvolution.experiments.bench import SUITES, bench
 from synvolution.experiments.paper_layers import PaperKernelution, paper_algorithm
-from synvolution.experiments.timing import Goal, compare, medians, quantity
+from synvolution.experiments.timing import Goal, compare, medians, milliseconds, quantity
 from synvolution.nn.kernelution import Kernelution
 from synvolution.ops import _cpu
 
@@ -83,6 +85,53 @@ def test_peak_memory_counts_what_is_allocated() -> None:
     assert 1.5 < found["tensors"] < (8 if _cpu.kernels else 100)
     with pytest.raises(RuntimeError, match="failed"):
         peak_memory.measure_in_child(1, 0, 64)
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "mps:9", "meta", "abacus"])
+def test_a_device_that_is_not_there(device: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "synvolution", "bench", "ops", "--quick", "--device", device],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert f"--device {device}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_cuda_is_timed_with_its_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a device: the order of calls, and that the events' time is what counts."""
+    calls: list[str] = []
+
+    class Event:
+        def __init__(self, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self) -> None:
+            calls.append("record")
+
+        def elapsed_time(self, end: object) -> float:
+            return 42.0
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: calls.append("synchronize"))
+    monkeypatch.setattr(torch, "get_default_device", lambda: torch.device("cuda"))
+    assert milliseconds(lambda: calls.append("call")) == 42
+    assert calls == ["synchronize", "record", "call", "record", "synchronize"]
+
+
+def test_roofline_stands_in_the_docs() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "performance.md").read_text(encoding="utf-8")
+    assert roofline.table() in text, "print it again: python -m synvolution.experiments.roofline"
+
+
+def test_roofline_grows_with_the_work() -> None:
+    for work in (roofline.forward, roofline.backward):
+        one, two = work(1, 4097, 64), work(2, 4097, 64)
+        assert (two.bytes, two.flops, two.trips) == (2 * one.bytes, 2 * one.flops, one.trips)
+        assert work(1, 8193, 64).trips == 2 * one.trips
+        assert one.bytes >= 2 * 4097 * 2 * 64 * 4, "less than reading and writing once"
 
 
 def test_bad_arguments(tmp_path: Path) -> None:

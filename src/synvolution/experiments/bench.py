@@ -19,8 +19,9 @@ from synvolution.experiments import bench_gru, bench_layer, bench_mixers, bench_
 from synvolution.experiments.bench_mixers import MixerOptions
 from synvolution.experiments.mixer_step import Measurement
 from synvolution.experiments.paper_layers import paper_algorithm
-from synvolution.experiments.timing import Row
+from synvolution.experiments.timing import Row, check_device
 from synvolution.info import describe
+from synvolution.ops._backends import automatic
 
 #: What can be measured. To add a benchmark, write a file with a function ``rows(repeats, quick)`` and add it here.
 SUITES: dict[str, Callable[[int, bool], Iterator[Row]]] = {
@@ -55,6 +56,7 @@ def bench(
     repeats: int = 7,
     quick: bool = False,
     json: Path | None = None,
+    device: str = "cpu",
     options: Annotated[MixerOptions, tyro.conf.arg(name="")] = MixerOptions(),  # noqa: B008 - it is frozen
 ) -> None:
     """Measure the operators against what they replace, as ratios of medians in one run.
@@ -67,6 +69,7 @@ def bench(
         repeats: Timed runs of each side, after one warm-up; the median counts. With --mixers: fewer for slow ones.
         quick: Tiny sizes, to see that it works: their numbers mean nothing.
         json: Also write the results, with the machine they come from, to this file.
+        device: Where to measure: cpu, cuda (timed with CUDA's events), cuda:1, mps, … The goals are those of the CPU.
         options: Of the comparison of mixers.
     """
     if repeats < 1:
@@ -74,8 +77,13 @@ def bench(
     for name, path in (("json", json), ("plot", options.plot)):
         if path is not None and not path.absolute().parent.is_dir():
             raise ValueError(f"--{name} {path}: the folder {path.absolute().parent} does not exist")
+    where = check_device(device)
     console = Console(width=None if sys.stdout.isatty() else 110)
     if options.mixers:
+        if where.type != "cpu":
+            raise ValueError(
+                f"--device {device} with --mixers: mixers are compared on the CPU, in processes under limits"
+            )
         if what != "model":
             raise ValueError(f"bench {what} --mixers: mixers are compared by synvolution bench model --mixers")
         compare_mixers(options, repeats, quick, json, console)
@@ -83,24 +91,28 @@ def bench(
     given = [f"--{field.name}" for field in fields(options) if getattr(options, field.name) != field.default]
     if given:
         raise ValueError(f"{', '.join(given)} without --mixers: say which, e.g. synvolution bench model --mixers all")
-    compare_operators(what, repeats, quick, json, console)
+    with where:  # where torch makes its tensors
+        compare_operators(what, repeats, quick, json, console)
 
 
 def compare_operators(what: str, repeats: int, quick: bool, json: Path | None, console: Console) -> None:
-    """Run one of the suites, show its rows and write them."""
+    """Run one of the suites on torch's default device, show its rows and write them."""
     torch.manual_seed(0)
+    device = torch.get_default_device()
     rows: list[Row] = []
     with console.status("measuring …") as status:
         for row in SUITES[what](repeats, quick):
-            rows.append(replace(row, goal="", met=None) if quick else row)
+            rows.append(replace(row, goal="", met=None) if quick or device.type != "cpu" else row)
             status.update(f"measured {len(rows)}: {row.measure} {row.size}")
     machine = describe()
     console.print(table_of(rows, f"synvolution bench {what}: medians of {repeats}"))
     console.print(MACHINE.format(**machine))
+    if device.type != "cpu":
+        console.print(f"on {device}: {machine['devices']}; backend {automatic(device)}")
     if what != "gru" and paper_algorithm() is None:
         console.print("The paper's algorithm is measured only from a checkout (pip install -e .).")
     if json is not None:
-        arguments = {"what": what, "repeats": repeats, "quick": quick}
+        arguments = {"what": what, "repeats": repeats, "quick": quick, "device": str(device)}
         content = {"arguments": arguments, "machine": machine, "rows": [asdict(row) for row in rows]}
         json.write_text(dumps(content, indent=1) + "\n", encoding="utf-8")
         console.print(f"written: {json}")

@@ -56,7 +56,7 @@ def paper_step(module: ModuleType, shape: Shape) -> Callable[[], object]:
 
 def copy_like_ours(v: Tensor) -> Tensor:
     """A copy into memory of the kind our results get, large pages where the kernels are built."""
-    return _cpu.empty(v.shape, v.dtype).copy_(v) if _cpu.kernels else v.clone()
+    return _cpu.empty(v.shape, v.dtype).copy_(v) if _cpu.usable(v) else v.clone()
 
 
 def forward_rows(shapes: list[Shape], repeats: int) -> Iterator[Row]:
@@ -65,6 +65,8 @@ def forward_rows(shapes: list[Shape], repeats: int) -> Iterator[Row]:
         inputs = [t.detach() for t in synvolve_operands(*shape)]
         ours, v = partial(synvolve, *inputs), inputs[0]
         yield compare("forward ÷ clone", str(shape), ours, v.clone, Goal(1.5), repeats)
+        if v.device.type != "cpu":  # where there is no other kind of memory
+            continue
         like_ours = partial(copy_like_ours, v)
         yield compare("forward ÷ copy into large pages", str(shape), ours, like_ours, NO_GOAL, repeats)
 
@@ -112,5 +114,6 @@ def rows(repeats: int, quick: bool) -> Iterator[Row]:
     yield compare(name, str(long), synvolve_step(long), attention_step(long), goal, repeats)
     lengths = [64, 128, 256] if quick else [2**k for k in range(10, 21)]
     yield from growth_rows(lengths, 8 if quick else 64, repeats)
-    if sys.platform != "win32":  # which does not tell a process its peak
+    on_cpu = torch.get_default_device().type == "cpu"
+    if on_cpu and sys.platform != "win32":  # which does not tell a process its peak
         yield from memory_rows([(1, 4096, 64)] if quick else [(4, 16384, 128), (1, 1_048_576, 64)])

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import torch
+
 
 class Goal(NamedTuple):
     """Which way a ratio points and what it should be: at most ours ÷ other, or at least other ÷ ours.
@@ -46,6 +48,47 @@ class Row:
     met: bool | None = None
 
 
+def check_device(name: str) -> torch.device:
+    """The device of that name, if torch can use it here.
+
+    Example:
+        >>> check_device("cpu")
+        device(type='cpu')
+    """
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ValueError(f"--device {name}: no such kind of device; e.g. cpu, cuda, cuda:1, mps") from error
+    if device.type == "cpu":
+        return device
+    kind = getattr(torch, device.type, None)
+    count = kind.device_count() if kind is not None and hasattr(kind, "device_count") and kind.is_available() else 0
+    if (device.index or 0) >= count:
+        raise ValueError(
+            f"--device {name}: torch sees {count} such devices here (synvolution info lists what there is)"
+        )
+    return device
+
+
+def milliseconds(function: Callable[[], object]) -> float:
+    """Time of one call on torch's default device: by its own events on CUDA, else waited for before and after."""
+    device = torch.get_default_device()
+    if device.type == "cuda":
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize(device)
+        start.record()
+        function()
+        end.record()
+        torch.cuda.synchronize(device)
+        return float(start.elapsed_time(end))
+    wait = getattr(getattr(torch, device.type, None), "synchronize", lambda: None)
+    wait()
+    start_time = time.perf_counter()
+    function()
+    wait()
+    return 1e3 * (time.perf_counter() - start_time)
+
+
 def medians(repeats: int, *functions: Callable[[], object]) -> list[float]:
     """Median milliseconds of each function: one warm-up each, then in turn, so that a noisy moment hits all.
 
@@ -58,9 +101,7 @@ def medians(repeats: int, *functions: Callable[[], object]) -> list[float]:
     times: list[list[float]] = [[] for _ in functions]
     for _ in range(repeats):
         for function, found in zip(functions, times, strict=True):
-            start = time.perf_counter()
-            function()
-            found.append(1e3 * (time.perf_counter() - start))
+            found.append(milliseconds(function))
     return [statistics.median(found) for found in times]
 
 

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from synvolution.ops._gru_library import gru_library
 from synvolution.ops.gru import gru
 
 #: Types that are computed in float32.
@@ -119,8 +120,9 @@ class GRU(torch.nn.Module):
             raise ValueError(f"hx of shape {tuple(hx.shape)}: expected (layers, B, H) = {expected}")
         elif hx.dtype in HALVES:
             hx = hx.to(dtype)
-        if x.is_cuda and mask is None:
-            return self._cudnn(x, hx)
+        if x.is_cuda:
+            output, h_n = self._library(x, hx, mask, dtype)
+            return (output.to(own), h_n.to(own)) if own in HALVES else (output, h_n)
         states = []
         for layer in range(self.num_layers):
             if layer > 0 and self.dropout > 0:
@@ -130,11 +132,15 @@ class GRU(torch.nn.Module):
         h_n = torch.stack(states)
         return (x.to(own), h_n.to(own)) if own in HALVES else (x, h_n)
 
-    def _cudnn(self, x: Tensor, hx: Tensor) -> tuple[Tensor, Tensor]:
-        """torch's own layers, in cuDNN"""
-        weights: list[Tensor] = list(self.parameters())
-        options = (self.bias, self.num_layers, self.dropout, self.training, False, self.batch_first)
-        return torch._VF.gru(x, hx, weights, *options)
+    def _library(self, x: Tensor, hx: Tensor, mask: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """torch's own layers, on CUDA devices cuDNN's; in full precision under autocast as well"""
+        sequence = x if self.batch_first else x.transpose(0, 1)
+        if mask is not None and (mask.shape != sequence.shape[:2] or mask.dtype != torch.bool):
+            raise ValueError(f"mask of shape {tuple(mask.shape)}: expected bool {tuple(sequence.shape[:2])} for (B, N)")
+        weights = [[w for w in self._weights(k, dtype) if w is not None] for k in range(self.num_layers)]
+        with torch.autocast(x.device.type, enabled=False):
+            output, h_n = gru_library(sequence, hx, weights, mask, dropout=self.dropout, training=self.training)
+        return output if self.batch_first else output.transpose(0, 1), h_n
 
     def _weights(self, layer: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
         """w_ih, w_hh, b_ih and b_hh of a layer"""

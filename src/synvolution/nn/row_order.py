@@ -63,7 +63,7 @@ class RowOrder(nn.Module):
         rank = mask.cumsum(-1) - 1  # of each real position in its sequence
         if self.kind == "block":
             count = mask.sum(-1, keepdim=True).clamp_min(1)
-            width = torch.ceil(torch.sqrt(count.double())).long()
+            width = _root(count)
             key = (rank % width * mask.shape[1] + rank)[:, None]
         elif self.kind == "bit_reversal":
             key = _reversed_bits(rank)[:, None]
@@ -114,6 +114,18 @@ def _given(index: Tensor, orders: int) -> Tensor:
         raise ValueError(f"permutation has shape {tuple(index.shape)}: expected (N,) or (L, N) with L = {orders}")
     check_index("permutation", index, index.shape[-1])
     return index.reshape(-1, index.shape[-1]).clone()
+
+
+def _root(count: Tensor) -> Tensor:
+    """⌈√count⌉ of int64 numbers, exactly: float32 is off by one at most, and some devices have no float64.
+
+    Example:
+        >>> _root(torch.tensor([1, 4, 5, 16_777_217])).tolist()
+        [1, 2, 3, 4097]
+    """
+    root = torch.ceil(torch.sqrt(count.float())).long()
+    root = torch.where((root - 1) ** 2 >= count, root - 1, root)
+    return torch.where(root**2 < count, root + 1, root)
 
 
 def _check_length(mask: Tensor, allowed: int) -> None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from synvolution.ops import _cpu, _reference
+from synvolution.ops import _cpu, _reference, _triton
 
 
 class Backend(NamedTuple):
@@ -101,9 +101,29 @@ def _compiled() -> Backend:
     return Backend(_cpu.chain, _cpu.chain_backward, synvolve, synvolve_backward, ("cpu",))
 
 
+def _on_gpu() -> Backend:
+    """The Triton kernels for synvolve of one order; the scan for what they do not take."""
+    scan = _from_runner(_reference.scan)
+
+    def synvolve(v: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, index: Tensor | None) -> Tensor:
+        if _triton.takes(v, lower, phase, index):
+            return _triton.synvolve(v, lower, upper, phase)
+        return scan.synvolve(v, lower, upper, phase, index)
+
+    def synvolve_backward(
+        grad: Tensor, out: Tensor, lower: Tensor, upper: Tensor, phase: Tensor, index: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        if _triton.takes(out, lower, phase, index):
+            return _triton.synvolve_backward(grad, out, lower, upper, phase)
+        return scan.synvolve_backward(grad, out, lower, upper, phase, index)
+
+    return Backend(scan.chain, scan.chain_backward, synvolve, synvolve_backward, _triton.DEVICES)
+
+
 #: Backends in order of preference for ``backend="auto"``; ``loop`` is the definition and never chosen by itself.
 BACKENDS: dict[str, Backend] = {
     **({"cpp": _compiled()} if _cpu.kernels else {}),
+    **({"triton": _on_gpu()} if _triton.INSTALLED else {}),
     "scan": _from_runner(_reference.scan),
     "loop": _from_runner(_reference.loop),
 }
@@ -129,7 +149,28 @@ def automatic(device: torch.device) -> str:
     return next(name for name, b in BACKENDS.items() if b is choose("auto", device))
 
 
+def runnable(device: torch.device) -> list[str]:
+    """Names of the backends that run on a device.
+
+    Example:
+        >>> runnable(torch.device("mps"))
+        ['scan', 'loop']
+    """
+    return [name for name, b in BACKENDS.items() if b.devices is None or device.type in b.devices]
+
+
+def takes_half(name: str, v: Tensor, lower: Tensor, phase: Tensor) -> bool:
+    """Whether a backend reads and writes values in half precision itself, for angles (B, …, N−1, 3)."""
+    if "triton" not in BACKENDS or choose(name, v.device) is not BACKENDS["triton"]:
+        return False
+    orders = lower.shape[-3] if lower.ndim == phase.ndim + 2 else 1
+    return orders == 1 and lower.dtype == torch.float32 and v.numel() > 0
+
+
 def check_backend(name: str) -> None:
     """Refuse a backend that does not exist."""
+    if name == "triton" and not _triton.INSTALLED:
+        found, oldest = _triton.triton_version() or "none", ".".join(map(str, _triton.OLDEST))
+        raise ValueError(f"backend 'triton' needs Triton {oldest} or newer, found {found}: pip install triton (Linux)")
     if name != "auto" and name not in BACKENDS:
         raise ValueError(f"unknown backend {name!r}: choose one of {', '.join(['auto', *BACKENDS])}")

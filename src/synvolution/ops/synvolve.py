@@ -14,6 +14,9 @@ from synvolution.ops._autograd import batch_first, call, register_second_order
 from synvolution.ops._checks import check_angles, check_beside, check_index, check_planar, check_real, check_shape
 from synvolution.ops.givens import lower_chain, upper_chain
 
+#: Types that values may have beside float32 angles.
+HALVES = (torch.float16, torch.bfloat16)
+
 
 def synvolve(
     v: Tensor,
@@ -30,7 +33,8 @@ def synvolve(
     The diagonal D of Φ cancels and is not asked for. Only the output is kept for the backward pass.
 
     Args:
-        v: (B, N, 2, D) planar values; with H heads, head h owns features h·D/H … (h+1)·D/H − 1.
+        v: (B, N, 2, D) planar values; with H heads, head h owns features h·D/H … (h+1)·D/H − 1. float16 and bfloat16
+            beside float32 angles and phase are computed in float32 and come out as they went in.
         lower, upper: (B, N−1, 3) angles of the chains, or (B, L, N−1, 3) for L orders; with heads (B, H, …).
         phase: (B, N) phases φ of the eigenvalues; with heads (B, H, N).
         mask: (B, N) bool, True where a position is real. Rotations that touch another row become the identity, so
@@ -52,7 +56,15 @@ def synvolve(
         True
     """
     _backends.check_backend(backend)
-    check_real(v=v, lower=lower, upper=upper, phase=phase)
+    if isinstance(v, Tensor) and v.dtype in HALVES:
+        check_real(lower=lower, upper=upper, phase=phase)
+        if permutation is not None or not _backends.takes_half(backend, v, lower, phase):
+            wide = v.to(phase.dtype)
+            out = synvolve(wide, lower, upper, phase, mask, permutation=permutation, backend=backend)
+            return out.to(v.dtype)
+        check_beside("lower", lower, v)
+    else:
+        check_real(v=v, lower=lower, upper=upper, phase=phase)
     lower, upper, phase = _canonical(v, lower, upper, phase)
     batch, _, orders = lower.shape[:3]
     n = v.shape[1]
