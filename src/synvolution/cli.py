@@ -47,12 +47,13 @@ def commands() -> dict[str, Callable[..., None]]:
     from synvolution.data.commands import data
     from synvolution.experiments.bench import bench
     from synvolution.experiments.figures import figures
-    from synvolution.training.commands import evaluate, predict
+    from synvolution.training.commands import evaluate, export, predict
 
     return {
         "train": train,
         "evaluate": evaluate,
         "predict": predict,
+        "export": export,
         "data": data,
         "sweep": sweep,
         "bench": bench,
