@@ -230,6 +230,9 @@ KINDS: dict[str, dict[str, Any]] = {
     "linear": {"mixer": "linear"},
     "performer": {"mixer": "performer"},
     "cosformer": {"mixer": "cosformer"},
+    "luna": {"mixer": "luna"},
+    "bigbird": {"mixer": "bigbird"},
+    "linformer": {"mixer": "linformer", "max_position_embeddings": 2000},
 }
 
 

@@ -101,7 +101,7 @@ def _processor(folder: Path) -> PreTrainedTokenizerFast | PixelProcessor:
 @torch.inference_mode()
 def probabilities(loaded: LoadedModel, rows: Sequence[dict[str, Any]], batch_size: int = 32) -> Array:
     """Probabilities (rows, classes) of encoded rows, computed in batches of similar length, in the order given."""
-    model = loaded.model
+    model: Any = loaded.model
     collate = Collator(pad_token_id=model.config.pad_token_id or 0)
     lengths = [max(len(row[name]) for name in row if name.startswith("input_")) for row in rows]
     order = np.argsort(-np.asarray(lengths), kind="stable")

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from transformers.modeling_outputs import SequenceClassifierOutput
 
 from synvolution.models.configuration import ConverterConfig
 
 #: The file of the graph in an exported folder.
 FILE = "model.onnx"
+
+
+class Output(NamedTuple):
+    """What a model returns: logits (B, classes)."""
+
+    logits: Tensor
 
 
 class OnnxModel:
@@ -44,8 +49,8 @@ class OnnxModel:
             raise ValueError(f"{folder / FILE} is not a model that onnxruntime can run: {error}") from error
         self.config: ConverterConfig = ConverterConfig.from_pretrained(folder, local_files_only=True)
 
-    def __call__(self, **inputs: Tensor) -> SequenceClassifierOutput:
+    def __call__(self, **inputs: Tensor) -> Output:
         """Inputs as the collator makes them → logits (B, classes)."""
         feeds: dict[str, Any] = {name: value.numpy() for name, value in inputs.items()}
         (logits,) = self._session.run(["logits"], feeds)
-        return SequenceClassifierOutput(logits=torch.from_numpy(logits))  # type: ignore[arg-type]
+        return Output(torch.from_numpy(logits))
