@@ -231,8 +231,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "performer": {"mixer": "performer"},
     "cosformer": {"mixer": "cosformer"},
     "luna": {"mixer": "luna"},
-    "bigbird": {"mixer": "bigbird"},
-    "linformer": {"mixer": "linformer", "max_position_embeddings": 2000},
 }
 
 

@@ -40,6 +40,7 @@ TRACED = (5, 37, 41)
 
 #: Mixers that a graph for any length cannot hold, and why.
 NOT_IN_GRAPHS = {
+    "bigbird": "its blocks have a size that is computed from the length",
     "longformer": "its windows are cut by a number that the trace cannot know",
     "reformer": "it hashes into a number of buckets that is computed from the length",
     "s4d": "its Fourier transform has a size that is computed from the length",
