@@ -251,7 +251,8 @@ def export(
     shown = ", ".join(f"{check['batch']}×{check['lengths'][0]}" for check in facts["checks"])
     sizes = ", ".join(f"{name} {size:,}" for name, size in facts["files"].items() if name.startswith("model."))
     console.print(
-        f"largest difference of logits: {facts['largest_difference']:.1e} (bound {facts['bound']:.0e}; "
+        f"largest difference of logits: {facts['largest_difference']:.1e} (bound {facts['bound']:.0e} × the largest "
+        f"logit where that is above 1: {max(check['logit'] for check in facts['checks']):.2g}; "
         f"batch×length {shown})\nwritten: {out or model / format} ({sizes} bytes)",
         highlight=False,
     )
