@@ -49,12 +49,13 @@ def commands() -> dict[str, Callable[..., None]]:
     from synvolution.experiments.figures import figures
     from synvolution.experiments.report import report
     from synvolution.experiments.reproduce import reproduce
-    from synvolution.training.commands import evaluate, predict
+    from synvolution.training.commands import evaluate, export, predict
 
     return {
         "train": train,
         "evaluate": evaluate,
         "predict": predict,
+        "export": export,
         "data": data,
         "sweep": sweep,
         "reproduce": reproduce,

@@ -310,8 +310,8 @@ class ConverterForPairClassification(_Classifier):
             raise ValueError("the second sequence is missing: give input_ids_pair (or its embeddings or values)")
         u, _ = self._pooled(attention_mask, **first)
         v, _ = self._pooled(attention_mask_pair, **second)
-        if len(u) != len(v):
-            raise ValueError(f"{len(u)} first and {len(v)} second sequences: expected as many of each")
+        if u.shape[0] != v.shape[0]:  # not len(), which a graph of any batch size cannot hold
+            raise ValueError(f"{u.shape[0]} first and {v.shape[0]} second sequences: expected as many of each")
         return self._output(self.classifier(torch.cat((u, v, u * v, u - v), -1)), labels, None)
 
 

@@ -166,13 +166,13 @@ class Synvolution(nn.Module):
 
     def _generate(self, x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Eigenvalues and phases (B, H, N), lower and upper angles (B, H, L, N−1, 3); phase and angles 0 at padding."""
-        eigenvalues = sine_means(self.eigenvalues.arguments(x), self.num_heads).transpose(1, 2)
+        eigenvalues = sine_means(self.eigenvalues.arguments(x), self.num_heads)  # (B, N, H)
+        eigenvalues, phase = eigenvalues.transpose(1, 2), self.phase(eigenvalues).transpose(1, 2)
         features = self.angles.arguments(x).unflatten(-1, (self.num_heads, self.orders, -1))
         means = sine_means(features, 6, unit=True)  # FixNorm, then the mean of each group
         angles = (2 * math.pi * means).permute(0, 2, 3, 1, 4)  # (B, H, L, N, 6)
         gamma = F.pad(self.reach[:, None, None, None], (2, 0))  # (H, 1, 1, 3): nothing on α and β
         lower, upper = angles[..., :-1, :3] + gamma, angles[..., 1:, 3:] + gamma
-        phase = self.phase(eigenvalues)
         if mask is not None:  # a mask is a zero angle
             both = (mask[:, :-1] & mask[:, 1:])[:, None, None, :, None]
             lower, upper = torch.where(both, lower, 0.0), torch.where(both, upper, 0.0)

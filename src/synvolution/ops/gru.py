@@ -51,7 +51,7 @@ def gru(
         True
     """
     _check(x, h0, w_ih, w_hh, b_ih, b_hh, mask, batch_first)
-    if not _cpu.usable(x):
+    if not _cpu.usable(x) and not (torch.compiler.is_exporting() and x.device.type == "cpu"):
         return _in_full_precision(x, h0, w_ih, w_hh, b_ih, b_hh, mask, batch_first)
     tensors = (x, h0, w_ih, w_hh, b_ih, b_hh)
     save = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
@@ -154,6 +154,8 @@ def _gru(
     save: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Output, final state and, if `save`, what the backward needs: r, z, n and W_hn h + b_hn, (B, N, 4H)."""
+    if _cpu.kernels is None and not save:  # in an exported program, for any length
+        return *gru_reference(x, h0, w_ih, w_hh, b_ih, b_hh, mask, batch_first=batch_first), x.new_empty(0)
     batch, steps, inputs, hidden = _sizes(x, h0, batch_first)
     x = _dense(x)
     output = _cpu.empty(_sequence_shape(batch, steps, hidden, batch_first), x.dtype)

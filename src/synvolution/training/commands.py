@@ -25,7 +25,7 @@ from synvolution.recipes import RECIPES, Recipe, baseline_recipe, find_recipe
 from synvolution.training.callbacks import console as make_console
 from synvolution.training.checkpoints import write_whole
 from synvolution.training.evaluate import Evaluation, draw_confusion, evaluate_model
-from synvolution.training.inference import load_model
+from synvolution.training.inference import load_model, load_onnx_model
 from synvolution.training.options import TrainingOptions
 from synvolution.training.predict import WRITERS, predictions
 from synvolution.training.run import run
@@ -192,11 +192,12 @@ def predict(
     pair_column: str | None = None,
     batch_size: int = 32,
     skip_bad_rows: bool = False,
+    backend: Literal["torch", "onnx"] = "torch",
 ) -> None:
     """Classify new data: labels and probabilities, in the order of the input, streamed.
 
     Args:
-        model: Folder that train wrote.
+        model: Folder that train wrote; with --backend onnx, that export wrote.
         data: File, folder, or - for standard input: csv, tsv, jsonl, parquet, FASTA, images, text (a sequence a line).
         out: File to write; by default standard output.
         format: csv or jsonl; by default told by the name of the output, else csv.
@@ -205,8 +206,9 @@ def predict(
         pair_column: Column of the second sequence, for models of pairs.
         batch_size: Rows at a time.
         skip_bad_rows: Leave out rows that cannot be read, with a message, instead of stopping.
+        backend: torch, or onnx for an exported model in onnxruntime, without building the torch model.
     """
-    loaded = load_model(model)
+    loaded = load_onnx_model(model) if backend == "onnx" else load_model(model)
     options = DataOptions(
         text_column=text_column, pair_column=pair_column, bad_rows="skip" if skip_bad_rows else "error"
     )
@@ -227,6 +229,33 @@ def predict(
             progress.update(task, completed=done)
     if out is not None:
         make_console().print(f"{done:,} predictions: {out}", highlight=False)
+
+
+def export(
+    model: tyro.conf.Positional[Path],
+    format: Literal["onnx", "torch-export", "safetensors"] = "onnx",
+    out: Path | None = None,
+) -> None:
+    """Write a saved model for other runtimes, run it there, and compare its logits: batch and length stay free.
+
+    Args:
+        model: Folder that train wrote.
+        format: onnx (standard operators), torch-export (model.pt2, any CPU with torch and synvolution), or safetensors.
+        out: Folder to write, which must not exist; by default one named like the format in the model's folder.
+    """
+    from synvolution.training.export import export_model
+
+    console = make_console()
+    with console.status(f"exporting to {format} …"):
+        facts = export_model(model, format, out)
+    shown = ", ".join(f"{check['batch']}×{check['lengths'][0]}" for check in facts["checks"])
+    sizes = ", ".join(f"{name} {size:,}" for name, size in facts["files"].items() if name.startswith("model."))
+    console.print(
+        f"largest difference of logits: {facts['largest_difference']:.1e} (bound {facts['bound']:.0e} × the largest "
+        f"logit where that is above 1: {max(check['logit'] for check in facts['checks']):.2g}; "
+        f"batch×length {shown})\nwritten: {out or model / format} ({sizes} bytes)",
+        highlight=False,
+    )
 
 
 def _counter(console: Console) -> Progress:

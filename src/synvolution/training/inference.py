@@ -17,6 +17,8 @@ from transformers.utils import logging as transformers_logging
 from synvolution.data.collate import Collator
 from synvolution.data.pixels import PixelProcessor
 from synvolution.models import ConverterForPairClassification, ConverterForSequenceClassification
+from synvolution.training.onnx_model import FILE as ONNX_FILE
+from synvolution.training.onnx_model import OnnxModel
 
 Array = np.ndarray[Any, Any]
 Item = TypeVar("Item")
@@ -29,7 +31,7 @@ WINDOW = 32
 class LoadedModel:
     """A model with what turns data into its inputs."""
 
-    model: ConverterForSequenceClassification | ConverterForPairClassification
+    model: ConverterForSequenceClassification | ConverterForPairClassification | OnnxModel
     processor: PreTrainedTokenizerFast | PixelProcessor
     folder: Path
 
@@ -42,7 +44,11 @@ class LoadedModel:
     @property
     def pair(self) -> bool:
         """Whether it compares two sequences."""
-        return isinstance(self.model, ConverterForPairClassification)
+        return _is_pair(self.model.config.to_dict())
+
+
+def _is_pair(settings: dict[str, Any]) -> bool:
+    return "ConverterForPairClassification" in (settings.get("architectures") or [])
 
 
 def load_model(folder: Path, device: str | None = None) -> LoadedModel:
@@ -52,20 +58,36 @@ def load_model(folder: Path, device: str | None = None) -> LoadedModel:
         folder: of the model.
         device: "cpu", "cuda", …; None for a GPU where there is one.
     """
-    if not (folder / "config.json").is_file():
-        raise ValueError(f"{folder} holds no model (no config.json): give the folder that `synvolution train` wrote")
-    settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    if settings.get("model_type") != "converter":
-        raise ValueError(f"{folder} holds a {settings.get('model_type')!r} model: expected 'converter'")
-    kind = (
-        ConverterForPairClassification
-        if "ConverterForPairClassification" in (settings.get("architectures") or [])
-        else ConverterForSequenceClassification
-    )
+    settings = _settings(folder)
+    if (folder / ONNX_FILE).exists() and not (folder / "model.safetensors").exists():
+        raise ValueError(
+            f"{folder} holds an exported model: `synvolution predict {folder} DATA --backend onnx` runs it"
+        )
+    kind = ConverterForPairClassification if _is_pair(settings) else ConverterForSequenceClassification
     transformers_logging.disable_progress_bar()
     model = kind.from_pretrained(folder, local_files_only=True).eval()
     model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     return LoadedModel(model, _processor(folder), folder)
+
+
+def load_onnx_model(folder: Path) -> LoadedModel:
+    """Load a folder that ``export --format onnx`` wrote, for onnxruntime."""
+    _settings(folder)
+    return LoadedModel(OnnxModel(folder), _processor(folder), folder)
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    """What config.json says, if the folder holds a model of ours."""
+    if not (folder / "config.json").is_file():
+        raise ValueError(f"{folder} holds no model (no config.json): give the folder that `synvolution train` wrote")
+    try:
+        settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{folder / 'config.json'} is not JSON: {error}") from error
+    kind = settings.get("model_type") if isinstance(settings, dict) else None
+    if kind != "converter":
+        raise ValueError(f"{folder} holds a {kind!r} model: expected 'converter'")
+    return cast(dict[str, Any], settings)
 
 
 def _processor(folder: Path) -> PreTrainedTokenizerFast | PixelProcessor:
@@ -79,7 +101,7 @@ def _processor(folder: Path) -> PreTrainedTokenizerFast | PixelProcessor:
 @torch.inference_mode()
 def probabilities(loaded: LoadedModel, rows: Sequence[dict[str, Any]], batch_size: int = 32) -> Array:
     """Probabilities (rows, classes) of encoded rows, computed in batches of similar length, in the order given."""
-    model = loaded.model
+    model: Any = loaded.model
     collate = Collator(pad_token_id=model.config.pad_token_id or 0)
     lengths = [max(len(row[name]) for name in row if name.startswith("input_")) for row in rows]
     order = np.argsort(-np.asarray(lengths), kind="stable")

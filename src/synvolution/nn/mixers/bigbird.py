@@ -53,7 +53,7 @@ class BlockSparseAttention(nn.Module):
         q, k, v = (blocks(t, size, 2) for t in (q * q.shape[-1] ** -0.5, k, v))  # (B, H, M, b, D/H)
         real = blocks(real, size, 1)  # (B, M, b)
         chosen, new = self._choose(last, q.shape[2])  # (B, H, M, C)
-        batch = torch.arange(len(q), device=q.device)[:, None, None, None]
+        batch = torch.arange(q.shape[0], device=q.device)[:, None, None, None]
         head = torch.arange(q.shape[1], device=q.device)[None, :, None, None]
         some_k, some_v = (t[batch, head, chosen].flatten(3, 4) for t in (k, v))  # (B, H, M, C·b, D/H)
         allowed = (real[batch, chosen] & new[..., None]).flatten(-2)[..., None, :]

@@ -45,7 +45,7 @@ class NestedAttention(nn.Module):
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, real: Tensor) -> Tensor:
         """Gather into the memory, then read from it."""
-        asked = split_heads(self.memory_query(self.memory)[None], self.num_heads).expand(len(q), -1, -1, -1)
+        asked = split_heads(self.memory_query(self.memory)[None], self.num_heads).expand(q.shape[0], -1, -1, -1)
         gathered = merge_heads(F.scaled_dot_product_attention(asked, k, v, real[:, None, None]))
         key, value = (split_heads(part(gathered), self.num_heads) for part in (self.gathered_key, self.gathered_value))
         return F.scaled_dot_product_attention(q, key, value)
