@@ -26,6 +26,7 @@ def start_from(model: nn.Module, prepared: Prepared, folder: Path) -> bool:
         Whether the head was taken too.
     """
     loaded = load_model(folder, "cpu")
+    assert isinstance(loaded.model, nn.Module)
     if _tokens(loaded.processor) != _tokens(prepared.processor):
         raise ValueError(f"{folder} was trained on other tokens than {prepared.name}: its weights mean something else")
     head = loaded.classes == prepared.classes
