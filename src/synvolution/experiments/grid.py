@@ -31,12 +31,14 @@ class GridTask:
         places: where its files may lie in the folder of data, the first that exists is taken; none: it is generated,
             or fetched.
         own: whether the files are read as one's own data rather than as the benchmark's.
+        task: data of another task than the recipe's.
         options: of the data, besides the recipe's.
     """
 
     recipe: str
     places: tuple[str, ...] = ()
     own: bool = False
+    task: str | None = None
     options: DataOptions = field(default_factory=DataOptions)
 
 
@@ -76,7 +78,7 @@ GRID_TASKS: dict[str, dict[str, dict[str, GridTask]]] = {
             ),
             "bacteria": GridTask("ensembl-bs", ("dna/bacteria_phyla.tsv.xz",), own=True, options=_LONG),
         },
-        "ablations": {"listops": _LRA["listops"]},
+        "ablations": {"listops": _LRA["listops"], "listops-quick": GridTask("listops", task="listops-quick")},
     },
     "full": {
         "lra": _LRA,
@@ -198,7 +200,7 @@ def recipe_of(cell: Cell) -> Recipe:
     recipe = _row(task.recipe, cell.row, cell.budget)
     training = replace(recipe.training, seed=cell.seed)
     data = replace(task.options, seed=recipe.data.seed)
-    recipe = replace(recipe, training=training, data=data, task=None if task.own else recipe.task)
+    recipe = replace(recipe, training=training, data=data, task=None if task.own else task.task or recipe.task)
     return {"full": lambda r: r, "cpu": _short_of_time, "quick": _tiny}[cell.budget](recipe)
 
 
