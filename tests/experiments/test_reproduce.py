@@ -14,7 +14,7 @@ from rich.console import Console
 from synvolution.cli import main
 from synvolution.data.base import prepare
 from synvolution.experiments import cell as cell_module
-from synvolution.experiments.cell import NotHere, run_cell, with_steps
+from synvolution.experiments.cell import NotHere, run_cell, with_steps, with_validations
 from synvolution.experiments.cell_process import run_apart
 from synvolution.experiments.grid import (
     ABLATIONS,
@@ -117,8 +117,8 @@ def test_a_run_leaves_one_file(tmp_path: Path) -> None:
     assert str(tmp_path) not in str(outcome)
     steps = [point["step"] for point in outcome.history]
     assert steps == sorted(set(steps))
-    assert outcome.history[-1]["step"] == 160
-    assert "validation_accuracy" in outcome.history[-1]
+    validated = [point["step"] for point in outcome.history if "validation_accuracy" in point]
+    assert validated == [40, 80, 120, 160]
 
 
 def test_a_run_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ def test_minutes_become_steps_and_stay_so(tmp_path: Path, monkeypatch: pytest.Mo
     data = prepare(str(origin_of(FIRST, None, tmp_path)), None, recipe.data)
     assert 0 < seconds_per_step(recipe, data, enough=0.1) < 10
     monkeypatch.setattr(cell_module, "seconds_per_step", lambda *_: 0.5)
-    found = with_steps(recipe, data, 2.0, tmp_path / "none")
+    found = with_validations(with_steps(recipe, data, 2.0, tmp_path / "none"), data)
     assert found.training.max_steps == 240
     rows = len(data.splits["train"])
     assert found.training.validate_every * (rows // recipe.training.batch_size) == 60

@@ -52,6 +52,8 @@ def run_cell(cell: Cell, folder: Path, data: Path | None, minutes: float, consol
         origin, prepared = _data(cell, recipe, data, folder, console)
         if cell.budget == "cpu":
             recipe = with_steps(recipe, prepared, minutes, out)
+        if recipe.training.max_steps is not None:
+            recipe = with_validations(recipe, prepared)
         results = run(recipe, prepared, out, console=console, origin=_shown(origin, data), resume=not anew)
         spent = round(time.process_time() - begun, 1) if anew else None
         outcome = Outcome(**head, results=_portable(results, origin, data), history=history(out), cpu_seconds=spent)
@@ -102,10 +104,15 @@ def with_steps(recipe: Recipe, prepared: Prepared, minutes: float, out: Path) ->
     if settled.exists():
         return Recipe.from_json(json.dumps(json.loads(settled.read_text(encoding="utf-8"))["recipe"]))
     steps = max(VALIDATIONS, round(60 * minutes / seconds_per_step(recipe, prepared)))
-    per_epoch = max(1, len(prepared.splits["train"]) // recipe.training.batch_size)
-    every = max(1, steps // VALIDATIONS) / per_epoch
-    training = replace(recipe.training, max_steps=steps, validate_every=every, log_every=max(1, steps // LOG_LINES))
+    training = replace(recipe.training, max_steps=steps, log_every=max(1, steps // LOG_LINES))
     return replace(recipe, training=training)
+
+
+def with_validations(recipe: Recipe, prepared: Prepared) -> Recipe:
+    """A recipe of so many steps, validated a few times at equal distances."""
+    per_epoch = max(1, len(prepared.splits["train"]) // recipe.training.batch_size)
+    every = max(1, (recipe.training.max_steps or 0) // VALIDATIONS) / per_epoch
+    return replace(recipe, training=replace(recipe.training, validate_every=every))
 
 
 def history(out: Path) -> list[dict[str, float]]:

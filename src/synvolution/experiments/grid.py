@@ -226,7 +226,7 @@ def _tiny(recipe: Recipe) -> Recipe:
     heads = min(recipe.model.num_heads, 2)
     model = replace(recipe.model, hidden_size=16, intermediate_size=32, num_heads=heads)
     training = replace(recipe.training, batch_size=16, learning_rate=0.005, max_steps=160, patience=0, log_every=5)
-    return replace(recipe, model=model, training=replace(training, validate_every=40 * 16 / 480))
+    return replace(recipe, model=model, training=training)
 
 
 def origin_of(cell: Cell, data: Path | None, folder: Path) -> str | None:
