@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -15,6 +13,7 @@ from synvolution.data.base import cache_folder
 from synvolution.experiments.cell import NotHere, outcome_head, run_cell
 from synvolution.experiments.grid import Cell
 from synvolution.experiments.outcomes import Outcome, outcome_path, read_outcome, write_outcome
+from synvolution.experiments.processes import prepared_context
 from synvolution.training.callbacks import console
 
 
@@ -28,7 +27,7 @@ def run_apart(cell: Cell, folder: Path, data: Path | None, minutes: float, share
         minutes: processor minutes for training, with the budget "cpu".
         share: how many runs share the machine's threads.
     """
-    context = _context()
+    context = prepared_context(__name__)
     ours, theirs = context.Pipe(duplex=False)
     threads = max(1, torch.get_num_threads() // share)
     cache = str(cache_folder(None))
@@ -50,15 +49,6 @@ def run_apart(cell: Cell, folder: Path, data: Path | None, minutes: float, share
         write_outcome(folder, outcome)
         return outcome
     return read_outcome(path)
-
-
-def _context() -> Any:
-    """Forked from a server with everything imported, or begun anew where there is no fork."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    return context
 
 
 def _child(

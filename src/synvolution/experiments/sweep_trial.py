@@ -24,6 +24,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from synvolution.experiments.mixer_step import limit_memory
 from synvolution.experiments.peak_memory import peak_bytes
+from synvolution.experiments.processes import prepared_context
 from synvolution.recipes import Recipe
 from synvolution.training.callbacks import console
 from synvolution.training.commands import prepare_for
@@ -85,7 +86,7 @@ Judge = Callable[[int, float], bool]
 
 def run_trial(order: Order, judge: Judge) -> Outcome:
     """Run one trial in its own process and tell ``judge`` of each validation."""
-    context = _context()
+    context = prepared_context(__name__)
     ours, theirs = context.Pipe()
     with tempfile.TemporaryDirectory(prefix="synvolution-trial-", ignore_cleanup_errors=True) as scratch:
         process = context.Process(target=_child, args=(order, theirs, scratch), daemon=True)
@@ -99,15 +100,6 @@ def run_trial(order: Order, judge: Judge) -> Outcome:
             return outcome
         log = Path(scratch) / "log.txt"
         return _died(process.exitcode or 0, log.read_text(errors="replace") if log.exists() else "")
-
-
-def _context() -> Any:
-    """Forked from a server with everything imported, or begun anew where there is no fork."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
-    return context
 
 
 def _listen(ours: Connection, judge: Judge) -> Outcome | None:
