@@ -452,3 +452,16 @@ def test_a_real_sweep_finds_better_than_the_start(here: Path, monkeypatch: pytes
     assert command(monkeypatch, "sweep", *arguments, "--trials", "12", "--out", "one") == 0
     trials = trials_in(here / "one")
     assert max(trial.value or 0 for trial in trials if trial.state == TrialState.COMPLETE) > (trials[0].value or 0)
+
+
+@asks
+def test_a_trial_lost_before_its_values_draws_them_in_its_old_place(tmp_path: Path) -> None:
+    study = sweep_study.open_study(place(tmp_path), SETTINGS, [])
+    distribution = {"learning_rate": optuna.distributions.FloatDistribution(0.0, 1.0)}
+    lost = study.ask()
+    second = study.ask(distribution)
+    study.tell(second, 0.5)
+    sweep_study.retry(study, study.tell(lost, state=TrialState.FAIL))
+    again = study.ask(distribution)
+    assert again.user_attrs["place"] == 0
+    assert again.params["learning_rate"] != second.params["learning_rate"]

@@ -31,7 +31,7 @@ from synvolution.training.run import difference
 HEARTBEAT, GRACE = 10, 60
 #: How often a trial is begun whose worker vanished.
 ATTEMPTS = 3
-SETTINGS, REASON, WORKER, ATTEMPT, SURPLUS = "settings", "reason", "worker", "attempt", "surplus"
+SETTINGS, REASON, WORKER, ATTEMPT, SURPLUS, PLACE = "settings", "reason", "worker", "attempt", "surplus", "place"
 
 #: How the next values are found: (seed, trials that are random) → sampler. A grid is queued, nothing is sampled for it.
 SAMPLERS: dict[str, Callable[[int, int], BaseSampler]] = {
@@ -95,7 +95,7 @@ class NumberedSampler(BaseSampler):
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Begin the numbers of this trial."""
-        place = sum(other.number < trial.number for other in trials_of(study))
+        place = trial.user_attrs.get(PLACE, place_of(study, trial))
         mixed = np.random.SeedSequence((self.seed, place)).generate_state(1)
         self.inner = self.make(int(mixed[0]), self.startup)
         self.inner.before_trial(study, trial)
@@ -262,8 +262,14 @@ def _alive(process: int) -> bool:
     return True
 
 
+def place_of(study: optuna.Study, trial: FrozenTrial) -> int:
+    """How many trials that count came before; it decides what a trial draws, so one tried again keeps its place."""
+    return sum(other.number < trial.number for other in trials_of(study))
+
+
 def retry(study: optuna.Study, trial: FrozenTrial) -> None:
     """Queue the values of a lost trial once more, unless they were lost too often."""
     if attempt_of(trial) < ATTEMPTS:
         values = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
-        study.enqueue_trial(values, user_attrs={ATTEMPT: attempt_of(trial) + 1})
+        attributes = {ATTEMPT: attempt_of(trial) + 1, PLACE: trial.user_attrs.get(PLACE, place_of(study, trial))}
+        study.enqueue_trial(values, user_attrs=attributes)
