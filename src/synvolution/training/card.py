@@ -29,8 +29,9 @@ def write_results(
     best_step: int | None,
     seconds: float,
     origin: str | None,
+    code: str | None,
 ) -> dict[str, Any]:
-    """Write both files; the content of ``results.json``."""
+    """Write both files; the content of ``results.json``. ``code`` is the commit that the run was started from."""
     model = trainer.accelerator.unwrap_model(trainer.model, keep_torch_compile=False)
     history = trainer.state.log_history
     speeds = [entry["tokens_per_second"] for entry in history if "tokens_per_second" in entry]
@@ -57,7 +58,7 @@ def write_results(
         "processes": trainer.args.world_size,
         "machine": describe(),
         "versions": {name: version(name) for name in PACKAGES},
-        "commit": commit(),
+        "commit": code,
     }
     write_whole(out / RESULTS, json.dumps(results, indent=1, ensure_ascii=False) + "\n")
     write_whole(out / CARD, card(results))

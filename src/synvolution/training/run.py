@@ -29,7 +29,7 @@ from synvolution.training.callbacks import (
     PatienceCallback,
     ProgressCallback,
 )
-from synvolution.training.card import write_results
+from synvolution.training.card import commit, write_results
 from synvolution.training.checkpoints import newest_sound, write_whole
 from synvolution.training.curves import draw_curves
 from synvolution.training.memory import keep_memory
@@ -62,7 +62,7 @@ def run(
         origin: where the data came from, as given.
         resume: go on from the newest whole checkpoint in the folder.
     """
-    started = time.time()
+    started, code = time.time(), commit()
     _check_classes(prepared)
     keep_memory()
     set_seed(recipe.training.seed)
@@ -83,7 +83,7 @@ def run(
     results: dict[str, Any] = {}
     if main:
         _save(model, prepared, out)
-        results = write_results(out, recipe, prepared, trainer, scores, best, time.time() - started, origin)
+        results = write_results(out, recipe, prepared, trainer, scores, best, time.time() - started, origin, code)
         draw_curves(trainer.state.log_history, out / "curves.png")
     trainer.accelerator.wait_for_everyone()
     if trainer.args.world_size > 1:
