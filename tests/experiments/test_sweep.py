@@ -457,7 +457,9 @@ def test_a_real_sweep_finds_better_than_the_start(here: Path, monkeypatch: pytes
 @asks
 def test_a_trial_lost_before_its_values_draws_them_in_its_old_place(tmp_path: Path) -> None:
     study = sweep_study.open_study(place(tmp_path), SETTINGS, [])
-    distribution = {"learning_rate": optuna.distributions.FloatDistribution(0.0, 1.0)}
+    distribution: dict[str, optuna.distributions.BaseDistribution] = {
+        "learning_rate": optuna.distributions.FloatDistribution(0.0, 1.0)
+    }
     lost = study.ask()
     second = study.ask(distribution)
     study.tell(second, 0.5)
