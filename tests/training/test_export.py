@@ -17,8 +17,9 @@ import synvolution as sv
 from synvolution import cli
 from synvolution.data.pixels import PixelProcessor
 from synvolution.data.tokenizers import character_tokenizer
-from synvolution.training import export
-from synvolution.training.export import compare, export_model, run_onnx, run_torch_export, sample_inputs
+from synvolution.training import export_check
+from synvolution.training.export import export_model, run_onnx, run_torch_export
+from synvolution.training.export_check import compare, sample_inputs
 from synvolution.training.inference import load_model
 
 onnx = pytest.importorskip("onnx")
@@ -78,7 +79,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def exported(folder: Path) -> Path:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(export, "CHECKS", ((1, 1), (3, 40)))
+        patch.setattr(export_check, "CHECKS", ((1, 1), (3, 40)))
         export_model(folder, "onnx")
     return folder / "onnx"
 
@@ -189,7 +190,7 @@ def test_missing_package(folder: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_wrong_export_is_not_written(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "BOUND", -1.0)
+    monkeypatch.setattr(export_check, "BOUND", -1.0)
     with pytest.raises(ValueError, match="nothing was written"):
         export_model(folder, "safetensors", tmp_path / "out")
     assert not list(tmp_path.iterdir())
@@ -204,7 +205,7 @@ def test_safetensors_folder(folder: Path, tmp_path: Path) -> None:
 
 
 def test_torch_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "CHECKS", ((1, 1), (3, 40)))
+    monkeypatch.setattr(export_check, "CHECKS", ((1, 1), (3, 40)))
     folder = saved(tmp_path, orders=2, permutation="block", position_layers=1)
     export_model(folder, "torch-export")
     assert_same(folder, folder / "torch-export", run_torch_export)
