@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from datasets import Dataset
 from rich.console import Console
 
 from synvolution.cli import main
-from synvolution.data.base import prepare
+from synvolution.data.base import Prepared, prepare
 from synvolution.experiments import cell as cell_module
-from synvolution.experiments.cell import NotHere, run_cell, with_steps, with_validations
+from synvolution.experiments.cell import NotHere, run_cell, with_batch, with_steps, with_validations
 from synvolution.experiments.cell_process import run_apart
 from synvolution.experiments.grid import (
     ABLATIONS,
@@ -149,6 +151,37 @@ def test_minutes_become_steps_and_stay_so(tmp_path: Path, monkeypatch: pytest.Mo
     run(with_steps(recipe, data, 0.1, tmp_path / "run"), data, tmp_path / "run", console=quiet())
     monkeypatch.setattr(cell_module, "seconds_per_step", lambda *_: 1.0)
     assert with_steps(recipe, data, 0.1, tmp_path / "run").training.max_steps == 12
+
+
+def _prepared(length: int, train: int, validation: int) -> Prepared:
+    """Data of so many rows of one length, as far as the pace of a run looks at it."""
+    splits = {
+        name: Dataset.from_dict({"length": [length] * n}) for name, n in (("train", train), ("validation", validation))
+    }
+    return cast(Prepared, SimpleNamespace(splits=splits))
+
+
+@pytest.mark.parametrize(("length", "batch"), [(1024, 32), (2048, 32), (2049, 16), (16_384, 4), (200_000, 1)])
+def test_long_rows_make_small_batches(length: int, batch: int) -> None:
+    recipe = recipe_of(Cell("dna", "bacteria", "none", 0, "cpu"))
+    assert with_batch(recipe, _prepared(length, 10, 1)).training.batch_size == batch
+
+
+@pytest.mark.parametrize(("rows", "times"), [(100, 4), (400, 4), (700, 2), (1600, 1), (5000, 1)])
+def test_no_more_rows_are_validated_than_trained_on(rows: int, times: int) -> None:
+    recipe = recipe_of(Cell("dna", "bacteria", "none", 0, "cpu"))
+    recipe = replace(recipe, training=replace(recipe.training, max_steps=50, batch_size=32))
+    data = _prepared(1000, 6400, rows)
+    every = with_validations(recipe, data).training.validate_every * (6400 // 32)
+    assert 50 // every == times
+
+
+def test_a_column_can_have_our_settings_in_every_row() -> None:
+    found = {cell.row: recipe_of(cell) for cell in cells(["ablations"], "cpu", tasks=["listops-ends"])}
+    assert set(found) == {*ABLATIONS, "none"}
+    assert {recipe.model.pooling for recipe in found.values()} == {"ends"}
+    assert {recipe.training.learning_rate for recipe in found.values()} == {0.002}
+    assert (found["none"].model.mixer, found["nope"].model.position) == ("none", "none")
 
 
 def _killed(*arguments: Any) -> None:

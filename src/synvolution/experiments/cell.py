@@ -17,12 +17,15 @@ from synvolution.experiments.pace import seconds_per_step
 from synvolution.recipes import Recipe
 from synvolution.training.callbacks import METRICS
 from synvolution.training.commands import prepare_for
+from synvolution.training.rows import Rows
 from synvolution.training.run import RECIPE, run
 from synvolution.training.trainer import TrainingError
 
 WORK = "work"
-#: Validations of a run whose length is given by its budget, and lines of its log.
+#: Validations at most of a run whose length is given by its budget, and lines of its log.
 VALIDATIONS, LOG_LINES = 4, 100
+#: Tokens of a step at most where processor time is short.
+CPU_TOKENS = 2**16
 CURVES = ("loss", "accuracy")
 #: Points of a learning curve that are kept.
 POINTS = 200
@@ -51,6 +54,7 @@ def run_cell(cell: Cell, folder: Path, data: Path | None, minutes: float, consol
         recipe.model.check()
         origin, prepared = _data(cell, recipe, data, folder, console)
         if cell.budget == "cpu":
+            recipe = with_batch(recipe, prepared)
             recipe = with_steps(recipe, prepared, minutes, out)
         if recipe.training.max_steps is not None:
             recipe = with_validations(recipe, prepared)
@@ -108,10 +112,20 @@ def with_steps(recipe: Recipe, prepared: Prepared, minutes: float, out: Path) ->
     return replace(recipe, training=training)
 
 
+def with_batch(recipe: Recipe, prepared: Prepared) -> Recipe:
+    """The recipe with fewer rows per step where they are long; a power of two."""
+    lengths = Rows(prepared.splits["train"]).lengths
+    fitting = max(1, int(CPU_TOKENS / (sum(lengths) / len(lengths))))
+    batch = min(recipe.training.batch_size, 2 ** (fitting.bit_length() - 1))
+    return replace(recipe, training=replace(recipe.training, batch_size=batch))
+
+
 def with_validations(recipe: Recipe, prepared: Prepared) -> Recipe:
-    """A recipe of so many steps, validated a few times at equal distances."""
-    per_epoch = max(1, len(prepared.splits["train"]) // recipe.training.batch_size)
-    every = max(1, (recipe.training.max_steps or 0) // VALIDATIONS) / per_epoch
+    """A recipe of so many steps, validated a few times at equal distances, on no more rows than are trained on."""
+    steps, batch = recipe.training.max_steps or 0, recipe.training.batch_size
+    times = min(VALIDATIONS, steps * batch // max(1, len(prepared.splits["validation"])))
+    per_epoch = max(1, len(prepared.splits["train"]) // batch)
+    every = max(1, steps // max(1, times)) / per_epoch
     return replace(recipe, training=replace(recipe.training, validate_every=every))
 
 

@@ -32,6 +32,7 @@ class GridTask:
             or fetched.
         own: whether the files are read as one's own data rather than as the benchmark's.
         task: data of another task than the recipe's.
+        plus: whether every row has our settings (:func:`~synvolution.recipes.plus`) in place of the paper's.
         options: of the data, besides the recipe's.
     """
 
@@ -39,6 +40,7 @@ class GridTask:
     places: tuple[str, ...] = ()
     own: bool = False
     task: str | None = None
+    plus: bool = False
     options: DataOptions = field(default_factory=DataOptions)
 
 
@@ -78,7 +80,11 @@ GRID_TASKS: dict[str, dict[str, dict[str, GridTask]]] = {
             ),
             "bacteria": GridTask("ensembl-bs", ("dna/bacteria_phyla.tsv.xz",), own=True, options=_LONG),
         },
-        "ablations": {"listops": _LRA["listops"], "listops-quick": GridTask("listops", task="listops-quick")},
+        "ablations": {
+            "listops": _LRA["listops"],
+            "listops-ends": replace(_LRA["listops"], plus=True),
+            "listops-quick": GridTask("listops", task="listops-quick"),
+        },
     },
     "full": {
         "lra": _LRA,
@@ -197,23 +203,25 @@ def recipe_of(cell: Cell) -> Recipe:
         'spe'
     """
     task = GRID_TASKS[cell.budget][cell.table][cell.task]
-    recipe = _row(task.recipe, cell.row, cell.budget)
+    recipe = _row(task, cell.row, cell.budget)
     training = replace(recipe.training, seed=cell.seed)
     data = replace(task.options, seed=recipe.data.seed)
     recipe = replace(recipe, training=training, data=data, task=None if task.own else task.task or recipe.task)
     return {"full": lambda r: r, "cpu": _short_of_time, "quick": _tiny}[cell.budget](recipe)
 
 
-def _row(name: str, row: str, budget: Budget) -> Recipe:
-    recipe = RECIPES[name]
+def _row(task: GridTask, row: str, budget: Budget) -> Recipe:
+    recipe = RECIPES[task.recipe]
+    if task.plus or row == "plus":
+        recipe = plus(recipe)
     if row == "plus":
-        return plus(recipe)
+        return recipe
     if row == "gru":
         return replace(recipe, model=replace(recipe.model, num_layers=0))
     if row in ABLATIONS:
         return replace(recipe, model=replace(recipe.model, **ABLATIONS[row]))
     if budget == "full":
-        return baseline_recipe(name, row)
+        return baseline_recipe(task.recipe, row)
     return replace(recipe, model=replace(recipe.model, mixer=row))
 
 

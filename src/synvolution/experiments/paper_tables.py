@@ -182,8 +182,8 @@ def _note(budget: str, outcomes: Sequence[Outcome], own_columns: Sequence[str], 
     ]
     if own_columns:
         paragraphs.append(
-            f"{', '.join(own_columns)}: small relatives, parts or stand-ins of the published tasks; no published "
-            "number can be compared with them."
+            f"{', '.join(own_columns)}: small relatives, parts or stand-ins of the published tasks, or other settings; "
+            "no published number can be compared with them."
         )
     paragraphs.append(
         f"Selected by: {rules or 'unknown'}. Seeds: {seeds or 'none'}. Commit: {commits or 'unknown'}. Hardware: "
