@@ -182,6 +182,12 @@ def test_a_column_can_have_our_settings_in_every_row() -> None:
     assert {recipe.model.pooling for recipe in found.values()} == {"ends"}
     assert {recipe.training.learning_rate for recipe in found.values()} == {0.002}
     assert (found["none"].model.mixer, found["nope"].model.position) == ("none", "none")
+    assert [cell.row for cell in cells(["lra"], "cpu", tasks=["image-ends"])] == [
+        "kernelution",
+        "none",
+        "vanilla",
+        "fnet",
+    ]
 
 
 def _killed(*arguments: Any) -> None:
