@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import html
 import importlib
 import io
 import os
@@ -127,6 +128,12 @@ def test_every_public_name_is_in_the_reference(site: Path, built: dict[Path, Pag
     last = {name.rsplit(".", 1)[-1] for name in ids if name.startswith("synvolution.")}
     for module in (ops, spectral, nn, models, data):
         assert not set(module.__all__) - last, module.__name__
+
+
+def test_every_example_is_shown_whole(site: Path) -> None:
+    page = html.unescape(re.sub(r"<[^>]*>", "", (site / "examples.html").read_text(encoding="utf-8")))
+    for script in (ROOT / "examples").glob("*.py"):
+        assert script.read_text(encoding="utf-8").strip() in page, script.name
 
 
 def test_formulas_have_their_indices(site: Path, built: dict[Path, Page]) -> None:
