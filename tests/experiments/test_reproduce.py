@@ -164,7 +164,8 @@ def _prepared(length: int, train: int, validation: int) -> Prepared:
 @pytest.mark.parametrize(("length", "batch"), [(1024, 32), (2048, 32), (2049, 16), (16_384, 4), (200_000, 1)])
 def test_long_rows_make_small_batches(length: int, batch: int) -> None:
     recipe = recipe_of(Cell("dna", "bacteria", "none", 0, "cpu"))
-    assert with_batch(recipe, _prepared(length, 10, 1)).training.batch_size == batch
+    training = with_batch(recipe, _prepared(length, 10, 1)).training
+    assert (training.batch_size, training.evaluation_batch_size) == (batch, 32)
 
 
 @pytest.mark.parametrize(("rows", "times"), [(100, 4), (400, 4), (700, 2), (1600, 1), (5000, 1)])

@@ -113,11 +113,11 @@ def with_steps(recipe: Recipe, prepared: Prepared, minutes: float, out: Path) ->
 
 
 def with_batch(recipe: Recipe, prepared: Prepared) -> Recipe:
-    """The recipe with fewer rows per step where they are long; a power of two."""
-    lengths = Rows(prepared.splits["train"]).lengths
+    """The recipe with fewer rows per step where they are long, a power of two; as many as before to validate and test."""
+    lengths, most = Rows(prepared.splits["train"]).lengths, recipe.training.batch_size
     fitting = max(1, int(CPU_TOKENS / (sum(lengths) / len(lengths))))
-    batch = min(recipe.training.batch_size, 2 ** (fitting.bit_length() - 1))
-    return replace(recipe, training=replace(recipe.training, batch_size=batch))
+    batch = min(most, 2 ** (fitting.bit_length() - 1))
+    return replace(recipe, training=replace(recipe.training, batch_size=batch, evaluation_batch_size=most))
 
 
 def with_validations(recipe: Recipe, prepared: Prepared) -> Recipe:
