@@ -113,7 +113,7 @@ def with_steps(recipe: Recipe, prepared: Prepared, minutes: float, out: Path) ->
 
 
 def with_batch(recipe: Recipe, prepared: Prepared) -> Recipe:
-    """The recipe with fewer rows per step where they are long, a power of two; as many as before to validate and test."""
+    """The recipe with fewer rows per step where they are long (a power of two), and as many as before to validate."""
     lengths, most = Rows(prepared.splits["train"]).lengths, recipe.training.batch_size
     fitting = max(1, int(CPU_TOKENS / (sum(lengths) / len(lengths))))
     batch = min(most, 2 ** (fitting.bit_length() - 1))
