@@ -31,7 +31,7 @@ def ordered_map(work: Callable[..., Result], arguments: Iterable[tuple[Any, ...]
         return
     remaining = iter(arguments)
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=end_with_parent) as pool:
         waiting: deque[Future[Result]] = deque(pool.submit(work, *one) for one in islice(remaining, 2 * workers))
         try:
             while waiting:
@@ -43,7 +43,7 @@ def ordered_map(work: Callable[..., Result], arguments: Iterable[tuple[Any, ...]
                 future.cancel()
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """In a new process: end when the one that started it has ended, even by SIGKILL, rather than wait for ever."""
     parent = multiprocessing.parent_process()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 
 from synvolution.data.base import cache_folder
+from synvolution.data.parallel import end_with_parent
 from synvolution.experiments.cell import NotHere, outcome_head, run_cell
 from synvolution.experiments.grid import Cell
 from synvolution.experiments.outcomes import Outcome, outcome_path, read_outcome, write_outcome
@@ -54,6 +55,7 @@ def run_apart(cell: Cell, folder: Path, data: Path | None, minutes: float, share
 def _child(
     cell: Cell, folder: Path, data: Path | None, minutes: float, threads: int, cache: str, pipe: Connection
 ) -> None:
+    end_with_parent()  # else the same command, given again, would train beside it
     torch.set_num_threads(threads)
     os.environ["SYNVOLUTION_CACHE"] = cache
     try:

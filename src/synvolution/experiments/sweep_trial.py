@@ -6,12 +6,9 @@ It sends every validation through a pipe and waits for the word to go on or to s
 
 from __future__ import annotations
 
-import multiprocessing
-import multiprocessing.connection
 import os
 import sys
 import tempfile
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -22,6 +19,7 @@ from typing import Any
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from synvolution.data.parallel import end_with_parent
 from synvolution.experiments.mixer_step import limit_memory
 from synvolution.experiments.peak_memory import peak_bytes
 from synvolution.experiments.processes import prepared_context
@@ -164,20 +162,12 @@ def _child(order: Order, pipe: Connection, scratch: str) -> None:
     log = os.open(os.path.join(scratch, "log.txt"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for stream in (1, 2):
         os.dup2(log, stream)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     try:
         outcome = _trained(order, pipe, Path(scratch))
     except Exception as error:
         outcome = _failure(error)
     pipe.send(outcome)
-
-
-def _end_with_parent() -> None:
-    """A sweep that is killed takes its trial with it."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    multiprocessing.connection.wait([parent.sentinel])
-    os._exit(1)
 
 
 def _trained(order: Order, pipe: Connection, scratch: Path) -> Outcome:
