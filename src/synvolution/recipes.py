@@ -130,6 +130,16 @@ RECIPES: dict[str, Recipe] = {
         classes=10,
         about="half a million short expressions: where listops-plus starts from",
     ),
+    "listops-course": Recipe(
+        task="listops-lessons",
+        model=replace(_LISTOPS_MODEL, hidden_size=128, intermediate_size=256),
+        training=TrainingOptions(
+            epochs=1, batch_size=128, learning_rate=0.002, warmup=0.01, order="given", validate_every=0.1, patience=0
+        ),
+        vocabulary=16,
+        classes=10,
+        about="a course from two digits under one operator to short expressions: teaches sums, too",
+    ),
     "listops-plus": Recipe(
         task="listops",
         model=_LISTOPS_MODEL,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 from collections import Counter
 from functools import cache
 from hashlib import sha256
-from itertools import accumulate, islice
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from transformers import PreTrainedTokenizerFast
 
 from synvolution.data.base import DataOptions, Prepared, prepare
-from synvolution.data.listops import ListOpsRule, generate
+from synvolution.data.listops import LESSONS, ListOpsRule, generate, lessons
 from synvolution.data.listops_task import QUICK, sizes
 from synvolution.data.tokenizers import listops_tokenizer
 from synvolution.data.vocabulary import LISTOPS_TOKENS
@@ -235,3 +236,29 @@ def test_rule_is_checked() -> None:
         ListOpsRule(max_arguments=1)
     with pytest.raises(ValueError, match="takes no source"):
         prepare("listops-quick", Path(__file__))
+
+
+def test_lessons_are_right_and_grow() -> None:
+    samples = [(words(ids), value) for ids, value in lessons(3000, seed=5)]
+    assert [value_of(tokens) for tokens, _ in samples] == [value for _, value in samples]
+    assert math.isclose(sum(share for share, _ in LESSONS), 1)
+    ends = [0, *(round(3000 * share) for share in accumulate(share for share, _ in LESSONS))]
+    for (start, end), (_, rules) in zip(pairwise(ends), LESSONS, strict=True):
+        for number, (tokens, _) in enumerate(samples[start:end]):  # the rules of a lesson take turns
+            rule = rules[number % len(rules)]
+            assert rule.min_length < len(tokens) < rule.max_length
+            assert depth_of(tokens) < rule.max_depth
+    lengths = [statistics.mean(len(tokens) for tokens, _ in samples[start:end]) for start, end in pairwise(ends)]
+    assert lengths == sorted(lengths)
+    assert samples == [(words(ids), value) for ids, value in lessons(3000, seed=5)]
+    assert samples != [(words(ids), value) for ids, value in lessons(3000, seed=6)]
+
+
+def test_lessons_are_prepared_in_order(tmp_path: Path) -> None:
+    data = prepare("listops-lessons", options=DataOptions(samples=4004, seed=5), cache=tmp_path)
+    assert {name: split.num_rows for name, split in data.splits.items()} == {"train": 3998, "validation": 3, "test": 3}
+    assert [row["input_ids"] for row in data.splits["train"].select(range(3))] == [
+        ids.tolist() for ids, _ in islice(lessons(4004, seed=5), 3)
+    ]
+    with pytest.raises(ValueError, match="listops-lessons is generated and takes no source"):
+        prepare("listops-lessons", Path(__file__))

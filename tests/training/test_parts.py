@@ -72,6 +72,18 @@ def test_order_depends_on_seed_and_epoch_alone() -> None:
     assert list(first) != list(other)
 
 
+def test_rows_can_keep_their_order() -> None:
+    lengths = np.random.default_rng(0).integers(1, 100, 20 * 50 * 4 + 3)  # 20 pools, and rows that fill no batch
+    sampler = LengthGroupedSampler(lengths.tolist(), 4, seed=1, in_order=True)
+    order = np.array(list(sampler))
+    pools = order.reshape(20, 200)
+    assert (np.sort(pools) == np.arange(4000).reshape(20, 200)).all()
+    within = [np.ptp(lengths[batch]) for batch in order.reshape(-1, 4)]
+    assert np.mean(within) < 5  # of similar length
+    assert (np.diff(lengths[order]) < 0).any()  # and yet the batches of a pool are shuffled
+    assert order.tolist() != list(LengthGroupedSampler(lengths.tolist(), 4, seed=2, in_order=True))
+
+
 def write(folder: Path, step: int, text: str = "weights") -> Path:
     with whole_checkpoint(folder / f"checkpoint-{step}") as writing:
         (writing / "model").write_text(text)

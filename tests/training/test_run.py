@@ -23,7 +23,7 @@ from synvolution.recipes import Recipe
 from synvolution.training.checkpoints import _seal, checkpoints_in, newest_sound
 from synvolution.training.inference import load_model, probabilities
 from synvolution.training.rows import Rows
-from synvolution.training.run import build_model, initial_model, run
+from synvolution.training.run import build_model, build_trainer, initial_model, run
 from synvolution.training.trainer import ConverterTrainer, TrainingError
 from tests.models.test_saving import Malice
 from tests.training.conftest import small
@@ -89,6 +89,16 @@ def test_a_seed_decides_the_weights(prepared: Prepared, tmp_path: Path) -> None:
         run(small(max_steps=4, seed=seed), prepared, tmp_path / name, console=quiet())
     assert equal(tmp_path / "a", tmp_path / "b")
     assert not equal(tmp_path / "a", tmp_path / "c")
+
+
+def test_rows_are_trained_on_in_the_order_asked_for(prepared: Prepared, tmp_path: Path) -> None:
+    for order in ("given", "shuffled"):
+        recipe = small(order=order)
+        trainer = build_trainer(recipe, prepared, build_model(recipe, prepared), tmp_path / order, quiet(), keep=False)
+        sampler = trainer._get_train_sampler()
+        assert sampler.in_order == (order == "given")
+    results = run(small(order="given"), prepared, tmp_path / "run", console=quiet())
+    assert results["recipe"]["training"]["order"] == "given"
 
 
 def test_patience_ends_a_run(prepared: Prepared, tmp_path: Path) -> None:

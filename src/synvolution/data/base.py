@@ -128,6 +128,14 @@ TASKS: dict[str, Task] = {
         read=listops_task.read_quick,
         generated=True,
     ),
+    "listops-lessons": Task(
+        "ListOps as a course: from two digits under one operator to 120 tokens, in order",
+        "nothing to get: it is generated",
+        num_classes=10,
+        defaults=DataOptions(max_length=119),
+        read=listops_task.read_lessons,
+        generated=True,
+    ),
 }
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain, cycle, islice, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,25 @@ class ListOpsRule:
             raise ValueError(f"depth {self.max_depth} and arguments {self.max_arguments}: both must be at least 2")
 
 
+def _rules(low: int, high: int, arguments: tuple[int, ...], depths: tuple[int, ...]) -> list[ListOpsRule]:
+    return [ListOpsRule(low, high, depth, most) for most in arguments for depth in depths]
+
+
+_NESTED = _rules(5, 30, (3, 4, 5), (3,)) + _rules(5, 40, (7,), (3,)) + _rules(8, 30, (2, 3), (4,))
+_DEEPER = _rules(12, 60, (7, 10), (3,)) + _rules(8, 40, (3, 5), (4, 10)) + _NESTED
+
+#: A course from two digits under one operator to lists of nearly 120 tokens: each lesson's share of the samples and the
+#: rules that take turns in it.
+LESSONS = (
+    (0.03, _rules(3, 16, (2, 3), (2,))),
+    (0.05, _rules(3, 16, (3, 5, 7, 10), (2,))),
+    (0.20, _rules(5, 20, (2, 3, 3), (3,)) + _rules(3, 16, (5,), (2,))),
+    (0.25, _rules(3, 16, (10,), (2,)) + _NESTED),
+    (0.25, _DEEPER),
+    (0.22, _rules(30, 120, (10,) * 20, (10,)) + _DEEPER),
+)
+
+
 @dataclass
 class _Level:
     """The nodes of one depth, of all trees of a batch, children of one parent side by side."""
@@ -86,6 +106,27 @@ def generate(rule: ListOpsRule, samples: int, seed: int, workers: int = 1) -> It
         empty = empty + 1 if len(seen) == before else 0
         if empty == 100:
             raise ValueError(f"{rule} has given only {len(seen)} different samples of {samples}: widen its limits")
+
+
+def lessons(samples: int, seed: int) -> Iterator[tuple[NDArray[np.uint8], int]]:
+    """Samples of the course ``LESSONS``, in its order; the smallest lists are few and come again and again.
+
+    Among lists of a natural size a sum modulo 10 is nearly never the only thing that a model does not know yet, and so
+    is not learned at all; here it comes alone, on two digits, before anything else.
+
+    Example:
+        >>> [" ".join(LISTOPS_TOKENS[i - 1] for i in ids) for ids, _ in lessons(100, seed=0)][:61:30]
+        ['[MAX 5 2 ]', '[MED [MED 9 1 5 ] [MED 0 4 ] [SM 9 2 ] ]', '[SM 9 [MIN 8 1 0 ] 3 ]']
+    """
+    ends = [round(samples * sum(share for share, _ in LESSONS[: k + 1])) for k in range(len(LESSONS) - 1)]
+    for lesson, (start, end) in enumerate(pairwise([0, *ends, samples])):
+        rules = LESSONS[lesson][1]
+        sources = cycle([_endless(rule, seed, lesson * 1000 + number) for number, rule in enumerate(rules)])
+        yield from (next(source) for source in islice(sources, end - start))
+
+
+def _endless(rule: ListOpsRule, seed: int, stream: int) -> Iterator[tuple[NDArray[np.uint8], int]]:
+    return chain.from_iterable(_batch(rule, seed, stream << 32 | number) for number in _count())
 
 
 def _count() -> Iterator[int]:

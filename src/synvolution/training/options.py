@@ -42,6 +42,8 @@ class TrainingOptions:
     """What makes a model the best on validation."""
     checkpoint_minutes: float = 10.0
     """Minutes between checkpoints, besides those at each new best (single process; else at each validation)."""
+    order: Literal["shuffled", "given"] = "shuffled"
+    """Rows in random order, or, for data that grows harder, as they come (batches of similar lengths either way)."""
     start_from: str | None = None
     """Folder of a trained model whose weights to start from; for other classes the head is new."""
     seed: int = 0

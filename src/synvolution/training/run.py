@@ -183,6 +183,7 @@ def build_trainer(
     train, validation = Rows(prepared.splits["train"]), Rows(prepared.splits["validation"])
     options = recipe.training
     trainer = ConverterTrainer(
+        in_order=options.order == "given",
         model=model,
         args=_arguments(recipe, out, len(train), keep),
         train_dataset=train,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from torch.utils.data import Sampler
 
 
@@ -15,10 +16,14 @@ class LengthGroupedSampler(Sampler[int]):
     batches are shuffled. An order is the same after a restart, and for any number of processes that share a batch. Rows
     that do not fill a batch are left out, other ones in each epoch, unless there are fewer rows than a batch holds.
 
+    With ``in_order`` the pools are cut from the rows as they come, and batches are shuffled within their pool alone:
+    what comes early in the data is trained on early.
+
     Args:
         lengths: of the rows.
         batch_size: rows of a whole step, over all processes.
         seed: of the order.
+        in_order: whether the pools keep the order of the rows.
 
     Example:
         >>> sampler = LengthGroupedSampler([5, 1, 4, 2, 3, 6], 2, seed=0)
@@ -33,9 +38,9 @@ class LengthGroupedSampler(Sampler[int]):
     #: Batches that are sorted together: more is less padding, fewer is closer to a random order.
     pool = 50
 
-    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int = 0) -> None:
+    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int = 0, in_order: bool = False) -> None:
         self.lengths = np.asarray(lengths)
-        self.batch_size, self.seed, self.epoch = batch_size, seed, 0
+        self.batch_size, self.seed, self.epoch, self.in_order = batch_size, seed, 0, in_order
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the order of this epoch."""
@@ -47,13 +52,18 @@ class LengthGroupedSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         generator = np.random.default_rng((self.seed, self.epoch))
-        rows = generator.permutation(len(self.lengths))[: len(self)]
+        every = len(self.lengths)
+        rows = (np.arange(every) if self.in_order else generator.permutation(every))[: len(self)]
         size = self.pool * self.batch_size
         pools = (rows[start : start + size] for start in range(0, len(rows), size))
         ordered = np.concatenate([pool[np.argsort(self.lengths[pool], kind="stable")] for pool in pools])
         batches = [ordered[start : start + self.batch_size] for start in range(0, len(ordered), self.batch_size)]
-        order = generator.permutation(len(batches))
+        order = self._within_pools(generator, len(batches)) if self.in_order else generator.permutation(len(batches))
         yield from np.concatenate([batches[number] for number in order]).tolist()
+
+    def _within_pools(self, generator: np.random.Generator, batches: int) -> NDArray[np.int64]:
+        starts = range(0, batches, self.pool)
+        return np.concatenate([start + generator.permutation(min(self.pool, batches - start)) for start in starts])
 
 
 class LengthSortedSampler(Sampler[int]):

@@ -29,7 +29,8 @@ class TrainingError(ValueError):
 class ConverterTrainer(Trainer):
     """Trainer for prepared data; see the module's line. Batches carry ``row_id``, which the model does not see."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, in_order: bool = False, **kwargs: Any) -> None:
+        self._in_order = in_order
         super().__init__(*args, **kwargs)
         self._seen, self._since = torch.zeros(3, dtype=torch.long), time.perf_counter()  # rows, right answers, tokens
         self._names: list[str] = []
@@ -39,7 +40,7 @@ class ConverterTrainer(Trainer):
     def _get_train_sampler(self, train_dataset: Any = None) -> LengthGroupedSampler:
         rows = cast(Rows, self.train_dataset if train_dataset is None else train_dataset)
         whole = self.args.train_batch_size * self.args.world_size * self.args.gradient_accumulation_steps
-        return LengthGroupedSampler(rows.lengths, whole, self.args.seed)
+        return LengthGroupedSampler(rows.lengths, whole, self.args.seed, self._in_order)
 
     def _get_eval_sampler(self, eval_dataset: Any) -> LengthSortedSampler:
         return LengthSortedSampler(eval_dataset.lengths)
