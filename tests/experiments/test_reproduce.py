@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -192,48 +189,6 @@ def test_a_column_can_have_our_settings_in_every_row() -> None:
         "vanilla",
         "fnet",
     ]
-
-
-def _ids(folder: Path) -> list[int]:
-    """Processes that have a file of a folder open."""
-    return [
-        int(process.name)
-        for process in Path("/proc").iterdir()
-        if process.name.isdigit() and any(str(folder) in link for link in _links(process / "fd"))
-    ]
-
-
-def _links(place: Path) -> list[str]:
-    try:
-        return [os.readlink(entry) for entry in place.iterdir()]
-    except OSError:  # it has ended, or is not ours
-        return []
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="asks Linux who has a file open")
-def test_a_killed_command_takes_its_run_with_it(tmp_path: Path) -> None:
-    chosen = [
-        "--budget",
-        "cpu",
-        "--minutes",
-        "50",
-        "--tasks",
-        "listops-quick",
-        "--mixers",
-        "none",
-        "--out",
-        str(tmp_path),
-    ]
-    process = subprocess.Popen([sys.executable, "-m", "synvolution", "reproduce", "ablations", *chosen])
-    deadline = time.monotonic() + 200
-    while not _ids(tmp_path / "work") and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert len(_ids(tmp_path / "work")) == 1  # the run, not the command, writes there
-    process.kill()
-    process.wait()
-    while _ids(tmp_path / "work") and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert not _ids(tmp_path / "work")
 
 
 def _killed(*arguments: Any) -> None:
