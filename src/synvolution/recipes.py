@@ -138,7 +138,7 @@ RECIPES: dict[str, Recipe] = {
         ),
         vocabulary=16,
         classes=10,
-        about="a course from two digits under one operator to short expressions: teaches sums, too",
+        about="a course from two digits under one operator to short expressions, in this order",
     ),
     "listops-plus": Recipe(
         task="listops",
