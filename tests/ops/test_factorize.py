@@ -103,3 +103,13 @@ def test_lq() -> None:
         assert triangular.triu(1).abs().max() == 0
         assert_near(triangular @ unitary, matrix.to(unitary.dtype))
         assert_near(unitary.mH @ unitary, torch.eye(matrix.shape[-1], dtype=unitary.dtype).expand_as(unitary))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64, torch.float64, torch.complex128])
+def test_lq_of_one_column_many_times(dtype: torch.dtype) -> None:
+    """What is left after the first column is rounding, and rounding of rounding, down to the smallest numbers."""
+    for n in range(1, 45):
+        matrix = torch.ones(n, n, dtype=dtype) * 1e-20
+        triangular, unitary = lq(matrix)
+        assert_near(triangular @ unitary * 1e20, matrix.to(unitary.dtype) * 1e20)
+        assert_near(unitary.mH @ unitary, torch.eye(n, dtype=unitary.dtype))

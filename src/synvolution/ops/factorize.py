@@ -76,6 +76,9 @@ def _eliminate(rest: np.ndarray, row: int, j: int, keep_first: bool) -> np.ndarr
 def lq(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """A = T U with T lower triangular and U unitary (eq. givens_lq).
 
+    Computed in float64 by numpy, not differentiable: for a matrix of ones torch's factorisation gives NaN on some
+    processors (complex64 of size 10, torch 2.13 with MKL 2024.2 and AVX-512).
+
     Args:
         matrix: (..., N, N), any square matrix, singular ones included.
 
@@ -88,8 +91,9 @@ def lq(matrix: Tensor) -> tuple[Tensor, Tensor]:
         True
     """
     check_square("matrix", matrix)
-    work = matrix.to(torch.promote_types(matrix.dtype, torch.complex64))
-    q, r = torch.linalg.qr(work.mH)
+    complex_dtype = torch.promote_types(matrix.dtype, torch.complex64)
+    work = matrix.detach().to("cpu", torch.complex128).mH.resolve_conj().numpy()
+    q, r = (torch.from_numpy(factor).to(matrix.device, complex_dtype) for factor in np.linalg.qr(work))
     return r.mH.tril(), q.mH
 
 
