@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -201,6 +203,31 @@ def test_a_run_that_is_killed_is_a_failure_of_its_own(tmp_path: Path, monkeypatc
     assert isinstance(outcome, Outcome)
     assert outcome.error == "ended by SIGKILL: it may have taken more memory than there is"
     assert read_outcomes(tmp_path) == [outcome]
+
+
+KILLED = """
+import time
+from pathlib import Path
+from synvolution.experiments import cell_process
+from synvolution.experiments.grid import Cell
+
+def at_work(*arguments):
+    print("at work", flush=True)
+    time.sleep(3600)
+
+cell_process.run_cell = at_work  # also in the new process, which reads this file
+if __name__ == "__main__":
+    cell_process.run_apart(Cell("lra", "text-made", "none", 0, "quick"), Path(), None, 1.0)
+"""
+
+
+def test_a_killed_command_takes_its_run_with_it(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(KILLED)
+    process = subprocess.Popen([sys.executable, str(tmp_path / "script.py")], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"at work\n"
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)  # the pipe ends when the last of them has ended
 
 
 def test_the_command_goes_on_where_it_was(
