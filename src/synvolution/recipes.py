@@ -132,9 +132,9 @@ RECIPES: dict[str, Recipe] = {
     ),
     "listops-course": Recipe(
         task="listops-lessons",
-        model=replace(_LISTOPS_MODEL, hidden_size=128, intermediate_size=256),
+        model=_LISTOPS_MODEL,
         training=TrainingOptions(
-            epochs=1, batch_size=128, learning_rate=0.002, warmup=0.01, order="given", validate_every=0.1, patience=0
+            epochs=1, batch_size=128, learning_rate=0.003, warmup=0.01, order="given", validate_every=0.1, patience=0
         ),
         vocabulary=16,
         classes=10,
