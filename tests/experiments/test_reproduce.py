@@ -22,6 +22,7 @@ from synvolution.experiments.cell import NotHere, run_cell, with_batch, with_ste
 from synvolution.experiments.cell_process import run_apart
 from synvolution.experiments.grid import (
     ABLATIONS,
+    CONTROLS,
     GRID_ROWS,
     GRID_TASKS,
     TABLES,
@@ -88,6 +89,11 @@ def test_an_ablation_changes_one_thing() -> None:
     for row in ABLATIONS:
         other = asdict(recipe_of(Cell("ablations", "listops", row, 0, "full")).model)
         assert sum(other[name] != whole[name] for name in whole) == (row != "kernelution")
+
+
+def test_a_control_is_its_ablation_without_mixer() -> None:
+    nope, control = (recipe_of(Cell("ablations", "listops", row, 0, "full")) for row in ("nope", "nope-none"))
+    assert control == replace(nope, model=replace(nope.model, mixer="none"))
 
 
 def test_all_rows_of_a_cpu_table_have_the_same_sizes() -> None:
@@ -181,7 +187,7 @@ def test_no_more_rows_are_validated_than_trained_on(rows: int, times: int) -> No
 
 def test_a_column_can_have_our_settings_in_every_row() -> None:
     found = {cell.row: recipe_of(cell) for cell in cells(["ablations"], "cpu", tasks=["listops-ends"])}
-    assert set(found) == {*ABLATIONS, "none"}
+    assert set(found) == {*ABLATIONS, "none", *CONTROLS}
     assert {recipe.model.pooling for recipe in found.values()} == {"ends"}
     assert {recipe.training.learning_rate for recipe in found.values()} == {0.002}
     assert (found["none"].model.mixer, found["nope"].model.position) == ("none", "none")

@@ -111,6 +111,8 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "synvolution": {"mixer": "synvolution"},
     "no-kpl": {"eta": 0.0},
 }
+#: The control of "w/ NoPE": what is left without mixer and without GRU. Against it "w/ NoPE" shows the mixer alone.
+CONTROLS: dict[str, dict[str, Any]] = {"nope-none": {"position": "none", "mixer": "none"}}
 _FEW = ("kernelution", "none")
 #: Rows of each table that are run if none are named.
 GRID_ROWS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -124,17 +126,17 @@ GRID_ROWS: dict[str, dict[str, tuple[str, ...]]] = {
         "lra": ("kernelution", "plus", "none", "vanilla", "fnet"),
         "longdoc": _FEW,
         "dna": _FEW,
-        "ablations": (*ABLATIONS, "none"),
+        "ablations": (*ABLATIONS, "none", *CONTROLS),
     },
     "full": {
         "lra": (*_LRA_BASELINES, "kernelution", "plus", "none"),
         "longdoc": (*_LONG_BASELINES, "kernelution", "none"),
         "dna": (*_LONG_BASELINES, "kernelution", "none"),
-        "ablations": (*ABLATIONS, "none"),
+        "ablations": (*ABLATIONS, "none", *CONTROLS),
     },
 }
 #: What a row can be: a mixer, an ablation, the recurrent layer alone, or our own settings.
-ROWS = tuple(dict.fromkeys((*MIXERS, *ABLATIONS, "gru", "plus")))
+ROWS = tuple(dict.fromkeys((*MIXERS, *ABLATIONS, *CONTROLS, "gru", "plus")))
 
 #: Sequences per step where processor time is short: more and smaller steps.
 CPU_BATCH = 32
@@ -225,8 +227,8 @@ def _row(task: GridTask, row: str, budget: Budget) -> Recipe:
         return recipe
     if row == "gru":
         return replace(recipe, model=replace(recipe.model, num_layers=0))
-    if row in ABLATIONS:
-        return replace(recipe, model=replace(recipe.model, **ABLATIONS[row]))
+    if row in (changes := ABLATIONS | CONTROLS):
+        return replace(recipe, model=replace(recipe.model, **changes[row]))
     if budget == "full":
         return baseline_recipe(task.recipe, row)
     return replace(recipe, model=replace(recipe.model, mixer=row))

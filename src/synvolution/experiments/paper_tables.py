@@ -27,6 +27,7 @@ OWN = {
     "synvolution": "Converter, Synvolution",
     "plus": "Converter plus",
     "none": "no mixer (control)",
+    "nope-none": "neither mixer nor RPE (control)",
     "gru": "GRU alone (control)",
     "s4d": "S4D",
 }

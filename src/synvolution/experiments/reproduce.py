@@ -48,7 +48,8 @@ def reproduce(
         budget: quick: minutes, on small relatives of the tasks; cpu: hours of two cores, on the real tasks, the same
             processor time for every row; full: the paper's settings, for a machine with a GPU.
         tasks: Columns to run; by default all of the table.
-        mixers: Rows to run: mixers, ablations (nope, spe, ape, no-kpl), gru (no block at all), plus (our own settings).
+        mixers: Rows to run: mixers, ablations (nope, spe, ape, no-kpl), nope-none (neither mixer nor GRU), gru (no
+            block at all), plus (our own settings).
         seeds: One run for each.
         data: Folder with the files of the tasks, e.g. imdb/, cifar10/; see docs/results.
         out: Folder of the results; by default outputs/reproduce- and the budget.
