@@ -2,6 +2,7 @@
 
 python examples/listops_by_operator.py models/listops
 python examples/listops_by_operator.py outputs/listops-quick --shortest 31 --longest 119
+python examples/listops_by_operator.py outputs/listops-course --shortest 4 --longest 15 --depth 2
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2000)
     parser.add_argument("--shortest", type=int, default=501, help="tokens of a sample")
     parser.add_argument("--longest", type=int, default=1999)
+    parser.add_argument("--depth", type=int, default=10, help="operators stand above it; 2 for flat lists")
+    parser.add_argument("--arguments", type=int, default=10, help="of an operator at most")
     parser.add_argument("--seed", type=int, default=54321, help="of the samples; the training rows have seed 0")
     options = parser.parse_args()
     model = sv.ConverterForSequenceClassification.from_pretrained(options.model).eval()
-    rule = ListOpsRule(options.shortest - 1, options.longest + 1)
+    rule = ListOpsRule(options.shortest - 1, options.longest + 1, options.depth, options.arguments)
     found = right_by_operator(model, rule, options.samples, options.seed)
     for operator, answers in found.items():
         print(f"{operator:5}{len(answers):6,} samples  {sum(answers) / len(answers):7.2%}")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from synvolution.data import listops
 from synvolution.data.listops import ListOpsRule, generate
 from synvolution.data.vocabulary import LISTOPS_TOKENS
 
@@ -32,8 +33,16 @@ def test_answers_are_counted_under_their_operator() -> None:
 
 
 def test_the_script_reads_our_model(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--samples", "20", "--shortest", "31", "--longest", "60"]
+    seen = []
+
+    def noting(rule: ListOpsRule, samples: int, seed: int) -> Any:
+        seen.append(rule)
+        return generate(rule, samples, seed)
+
+    monkeypatch.setattr(listops, "generate", noting)
+    options = ["--samples", "20", "--shortest", "4", "--longest", "15", "--depth", "2", "--arguments", "7"]
     monkeypatch.setattr(sys, "argv", ["listops_by_operator.py", str(ROOT / "models" / "listops"), *options])
     runpy.run_path(SCRIPT, run_name="__main__")
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1].startswith("all      20 samples")
+    assert seen == [ListOpsRule(3, 16, max_depth=2, max_arguments=7)]
